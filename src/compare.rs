@@ -40,6 +40,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let options = OfHardware {
         at: args.at.clone(),
         may_crash_kernel: false,
+        deviations: Vec::new(),
         in_process: true,
     };
     let both = Both::new(&Hardware::chosen(&options).map_err(Stop::Usage)?, args)?;

@@ -332,6 +332,7 @@ fn suite(explorations: &[Entry]) -> Suite {
     };
     Suite {
         name: "explore".to_owned(),
+        properties: Vec::new(),
         cases: explorations.iter().map(case).collect(),
     }
 }

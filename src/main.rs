@@ -6,9 +6,11 @@
     reason = "`eprintln!` panics if the standard error is closed or full: `output::note` does not"
 )]
 
+mod about;
 mod capture;
 mod classes;
 mod compare;
+mod deviations;
 mod devices;
 mod doctor;
 mod exec;
@@ -60,6 +62,8 @@ enum Command {
     /// Run random programs on a device and on the simulator, and report where they differ
     #[command(after_help = EXIT_STATUS_OF_COMPARE)]
     Compare(compare::Args),
+    /// Draft records of the failures in a report, for `run --deviations`
+    Deviations(deviations::Args),
     /// List the scenarios
     List(list::Args),
     /// List the rules, each with its scenarios or the reason for having none
@@ -94,6 +98,7 @@ fn main() -> ExitCode {
         Command::Explore(args) => explore::execute(&args),
         Command::Replay(args) => replay::execute(&args),
         Command::Compare(args) => compare::execute(&args),
+        Command::Deviations(args) => deviations::execute(&args),
         Command::List(args) => list::execute(&args),
         Command::Rules(args) => rules::execute(&args),
         Command::Classes(args) => classes::execute(&args),

@@ -14,7 +14,7 @@ use crate::results::{self, Case, Format, Suite, Verdict, github, junit};
 use crate::style::{Look, Style};
 use crate::table::Plain;
 use crate::words::meant;
-use crate::{capture, interrupt};
+use crate::{about, capture, interrupt};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -120,8 +120,22 @@ fn run_with_progress(backend: &dyn Backend, scenarios: &[&'static Scenario]) -> 
 fn table(report: &Report, style: Style) -> String {
     let mut text = String::new();
     for run in &report.runs {
+        text += &header(run, style);
         text += &scenarios(run, style);
         text += &verdict(run, style);
+    }
+    text
+}
+
+/// What the run was on, above its scenarios.
+fn header(run: &Run, style: Style) -> String {
+    let mut text = String::new();
+    for (title, line) in about::lines(run) {
+        let title = style.paint(Look::Bold, &format!("{title:<8}"));
+        writeln!(text, "{title} {line}").expect("a string");
+    }
+    if !text.is_empty() {
+        text.push('\n');
     }
     text
 }
@@ -130,6 +144,7 @@ fn table(report: &Report, style: Style) -> String {
 fn suites(report: &Report) -> Vec<Suite> {
     let suite = |run: &Run| Suite {
         name: subject(&run.info),
+        properties: about::properties(run),
         cases: run.scenarios.iter().map(|entry| case(run, entry)).collect(),
     };
     report.runs.iter().map(suite).collect()

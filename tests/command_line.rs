@@ -77,6 +77,7 @@ const OF_HW: &[&str] = &[
     "--port 1",
     "--gid-index 0",
     "--may-crash-kernel",
+    "--deviations /nonexistent/file",
     "--in-process",
 ];
 

@@ -44,6 +44,7 @@ impl Backend for Turned {
             device: text("sim0"),
             driver: text("sim"),
             kernel: None,
+            rdma_core: None,
             link_layer: text("ethernet"),
             profile: text("turned"),
             seed: 0,

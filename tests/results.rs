@@ -1,6 +1,7 @@
 //! Results in the formats of continuous integration: JUnit XML, annotations of GitHub Actions,
 //! SARIF.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -87,6 +88,63 @@ fn junit_of_a_run_has_a_case_for_each_scenario() {
     }
     let again = verbsim(&[&run[..], &["--format", "junit"]].concat());
     assert_eq!(stdout, again.stdout, "it has no times");
+}
+
+/// The names of all fields of a report. A field of an object that is a field itself has that
+/// one's name in front.
+fn fields(value: &Value, parent: &str, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| fields(value, "", names)),
+        Value::Object(members) => {
+            for (name, value) in members {
+                let prefix = if parent.is_empty() { "" } else { "." };
+                names.insert(format!("{parent}{prefix}{name}"));
+                fields(value, name, names);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Both ways: a name that the page has is in reports.
+#[test]
+fn each_field_of_a_report_is_documented() {
+    let run = [
+        "run",
+        "--profile",
+        "rxe",
+        "--filter",
+        "uc.",
+        "--format",
+        "json",
+    ];
+    let mut found = BTreeSet::new();
+    let report = verbsim(&run).stdout;
+    fields(&serde_json::from_str(&report).unwrap(), "", &mut found);
+    let page = include_str!("../docs/json.md");
+    let (_, page) = page
+        .split_once("\n## `verbsim run --format json`\n")
+        .unwrap();
+    let (page, _) = page.split_once("\n## ").unwrap();
+    let mut documented = BTreeSet::new();
+    let mut parent = String::new();
+    for line in page.lines() {
+        let Some((column, _)) = line
+            .strip_prefix("| ")
+            .and_then(|row| row.split_once(" | "))
+        else {
+            continue;
+        };
+        match column.strip_prefix("in `") {
+            Some(of) => parent = of.replace('`', "."),
+            None if column == "field" => parent.clear(),
+            None => {
+                let names = column.split(", ").map(|name| name.trim_matches('`'));
+                documented.extend(names.map(|name| format!("{parent}{name}")));
+            }
+        }
+    }
+    assert_eq!(found, documented);
 }
 
 #[test]
@@ -515,6 +573,15 @@ mod on_the_drop_in {
         };
         let junit = fails("junit");
         assert!(counts(&junit).starts_with("tests=\"1\" skipped=\"0\" failures=\"1\""));
+        for property in [
+            "driver\" value=\"spec",
+            "device_attr.vendor_id\" value=\"16777215",
+        ] {
+            assert!(
+                junit.contains(&format!("<property name=\"{property}\"/>")),
+                "{junit}"
+            );
+        }
         let github = fails("github");
         assert!(github.starts_with("::error title=cq_arm.request_is_one_shot%3A assertion::"));
         for text in [junit, github] {

@@ -181,6 +181,19 @@ pub fn kernel() -> String {
         .into_owned()
 }
 
+/// The version of rdma-core, such as `44.0`, that the open libibverbs has in the name of its file;
+/// `None` if it is not of rdma-core.
+pub fn rdma_core() -> Option<String> {
+    let file = library::file_of_libibverbs()?;
+    version(file.file_name()?.to_str()?).map(str::to_owned)
+}
+
+/// Two numbers of the interface come first.
+fn version(file: &str) -> Option<&str> {
+    let numbers = file.strip_prefix("libibverbs.so.")?;
+    numbers.splitn(3, '.').nth(2)
+}
+
 /// The name of a device in C.
 ///
 /// # Safety
@@ -190,4 +203,25 @@ unsafe fn name_of(device: *mut ibv_device) -> String {
     unsafe { CStr::from_ptr(library::ibv_get_device_name(device)) }
         .to_string_lossy()
         .into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_rdma_core_has_its_version() {
+        for (file, found) in [
+            ("libibverbs.so.1.14.44.0", Some("44.0")),
+            ("libibverbs.so.1.15.61.0", Some("61.0")),
+            ("libibverbs.so.1", None),
+            ("libverbsim_ibverbs.so", None),
+        ] {
+            assert_eq!(version(file), found, "{file}");
+        }
+        if library::open_libibverbs().is_ok() {
+            let file = library::file_of_libibverbs().expect("it is open");
+            assert!(file.is_file(), "{}", file.display());
+        }
+    }
 }

@@ -60,7 +60,7 @@ mod verbs;
 mod wait;
 mod xrc;
 
-pub use devices::{is_simulated, kernel};
+pub use devices::{is_simulated, kernel, rdma_core};
 pub use hw::Hw;
 pub use obstacles::{locked_memory, obstacles};
 

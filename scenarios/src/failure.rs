@@ -23,6 +23,8 @@ pub struct Failure {
     pub expected: String,
     /// The actual observation.
     pub seen: String,
+    /// The scenario continues after it if a deviation explains it.
+    pub(crate) goes_on: bool,
 }
 
 /// The kinds of failure of a scenario.
@@ -60,6 +62,7 @@ impl Failure {
             rule: None,
             expected: expected.into(),
             seen: seen.into(),
+            goes_on: false,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 
 thread_local! {
     /// What this thread knows, while it runs a scenario.
-    static KNOWN: RefCell<Known> = const { RefCell::new(Known::NOTHING) };
+    static KNOWN: RefCell<Option<Known>> = const { RefCell::new(None) };
 }
 
 struct Known {
@@ -16,22 +16,18 @@ struct Known {
     noted: Vec<Failure>,
 }
 
-impl Known {
-    const NOTHING: Self = Self {
-        deviations: Vec::new(),
-        noted: Vec::new(),
-    };
-}
-
 /// What `body` gives, and the failures that these deviations explain and that it went on after.
 /// Threads that it starts know nothing: there a failure ends the scenario.
 pub(crate) fn knowing<T>(deviations: &[&Deviation], body: impl FnOnce() -> T) -> (T, Vec<Failure>) {
-    KNOWN.set(Known {
+    KNOWN.set(Some(Known {
         deviations: deviations.iter().map(|known| (*known).clone()).collect(),
         noted: Vec::new(),
-    });
+    }));
     let value = body();
-    (value, KNOWN.replace(Known::NOTHING).noted)
+    (
+        value,
+        KNOWN.take().map_or_else(Vec::new, |known| known.noted),
+    )
 }
 
 /// What an assertion that does not hold comes to: nothing if it is known and leaves all that is
@@ -47,7 +43,14 @@ pub(crate) fn case_unless_known(failure: Failure) -> Result {
 }
 
 fn note(failure: Failure, goes_on: impl Fn(&Deviation) -> bool) -> Result {
-    KNOWN.with_borrow_mut(|Known { deviations, noted }| {
+    KNOWN.with_borrow_mut(|known| {
+        let Some(Known { deviations, noted }) = known else {
+            return Err(failure);
+        };
+        let failure = Failure {
+            goes_on: true,
+            ..failure
+        };
         let explains = |of: &Deviation| goes_on(of) && of.explains(failure.rule, &failure.seen);
         if !deviations.iter().any(explains) {
             return Err(failure);
@@ -79,7 +82,8 @@ mod tests {
         };
         let (two, three) = (known("2"), known("3"));
         let (result, noted) = knowing(&[&two, &three], body);
-        assert_eq!(result.unwrap_err().rule, Some("WC-02"));
+        let unknown = result.unwrap_err();
+        assert_eq!((unknown.rule, unknown.goes_on), (Some("WC-02"), true));
         let seen: Vec<_> = noted.iter().map(|failure| failure.seen.as_str()).collect();
         assert_eq!(seen, ["2", "3"], "each once");
         let ends = Deviation {
@@ -89,6 +93,8 @@ mod tests {
         let (result, noted) = knowing(&[&two, &ends], body);
         assert_eq!(result.unwrap_err().seen, "3");
         assert_eq!(noted.len(), 1);
-        assert_eq!(body().unwrap_err().seen, "2", "nothing is known any more");
+        let outside = body().unwrap_err();
+        assert_eq!(outside.seen, "2", "nothing is known any more");
+        assert!(!outside.goes_on, "a thread of a scenario ends with it");
     }
 }

@@ -12,12 +12,13 @@
 //! | [`Setup`], [`End`], [`Pair`] | what the body of a scenario works with |
 //! | [`Failure`], [`OfRule`], [`Claim`] | what is wrong when one fails, and of which rule |
 //! | [`run()`], [`Backend`], [`Deviation`] | running, and judging the outcome |
-//! | [`report`] | the report and its JSON |
+//! | [`report`], `facts` | the report and its JSON; what the device says of itself |
 //! | `cq_arm`, `chan`, ... | the scenarios, a file for each [`Group`] |
 
 mod claim;
 pub mod deviations;
 mod end;
+mod facts;
 mod failure;
 mod fresh_qp;
 mod kind;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+pub use crate::facts::{Facts, GidFacts};
 use crate::failure::FailureKind;
 use crate::setup::Negative;
 
@@ -48,6 +49,9 @@ pub struct Run {
     /// The subject of the run.
     #[serde(flatten)]
     pub info: BackendInfo,
+    /// What the device says of itself.
+    #[serde(flatten)]
+    pub facts: Facts,
     /// The number of scenarios by outcome.
     pub summary: Summary,
     /// Each scenario, in the order they ran.
@@ -67,6 +71,8 @@ pub struct BackendInfo {
     pub driver: String,
     /// Release of the kernel, where one is concerned.
     pub kernel: Option<String>,
+    /// Version of rdma-core, where its library reaches the device.
+    pub rdma_core: Option<String>,
     /// The link layer of the port, in small letters: `ethernet` or `infiniband`.
     pub link_layer: String,
     /// The profile: the set of behavior values that was in force, or that the device was judged by.
@@ -125,6 +131,8 @@ pub struct Entry {
     pub outcome: Outcome,
     /// Why, unless it passed or simply failed: what is missing, or what the deviation says.
     pub reason: Option<String>,
+    /// How long it took; `None` if it did not run, or in simulated time.
+    pub seconds: Option<f64>,
     /// The failure, if it failed or showed a known deviation.
     pub failure: Option<FailureReport>,
     /// How sure it is that nothing happened; `None` if the scenario did not check that.
@@ -170,6 +178,9 @@ pub struct FailureReport {
     pub expected: String,
     /// The actual observation.
     pub seen: String,
+    /// The scenario cannot continue after it, even if a deviation explains it: such a deviation
+    /// says why ([`Deviation::ends`](crate::Deviation::ends)).
+    pub ends: bool,
     /// The last calls, packets and completions, oldest first, a line each; empty where the backend
     /// keeps no trace.
     pub trace: Vec<String>,

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam::channel::{self, RecvTimeoutError};
 use verbs_api::{Capabilities, Verbs};
@@ -14,7 +14,7 @@ use crate::deviations::Deviation;
 use crate::failure::{Failure, FailureKind, Result};
 use crate::fixture::Fixture;
 use crate::known::knowing;
-use crate::report::{BackendInfo, Entry, FailureReport, Outcome, Run, Summary};
+use crate::report::{BackendInfo, Entry, Facts, FailureReport, Outcome, Run, Summary};
 use crate::scenario::Scenario;
 use crate::setup::{Bounds, Negative, Place, Setup};
 
@@ -51,6 +51,12 @@ pub trait Backend: Sync {
     /// hang or crash.
     fn isolated(&self, _scenario: &Scenario, _bounds: Bounds) -> Option<Attempt> {
         None
+    }
+
+    /// Whether the report has the time that each scenario took. Default: no, because a simulated
+    /// device takes no time, and two reports of it are the same.
+    fn is_timed(&self) -> bool {
+        false
     }
 
     /// Whether scenarios may run that are recorded to crash the kernel of its driver. Default: no.
@@ -92,6 +98,7 @@ pub fn run(
     mut before: impl FnMut(&'static Scenario) -> ControlFlow<()>,
 ) -> verbs_api::Result<Run> {
     let capabilities = capabilities(backend)?;
+    let facts = Facts::of(backend.start(false)?.verbs(), backend.place())?;
     let deviations = backend.deviations();
     let mut summary = Summary::default();
     let mut entries = Vec::with_capacity(scenarios.len());
@@ -99,12 +106,17 @@ pub fn run(
         if before(scenario).is_break() {
             break;
         }
-        let entry = judge(backend, scenario, capabilities, &deviations);
+        let begun = backend.is_timed().then(Instant::now);
+        let mut entry = judge(backend, scenario, capabilities, &deviations);
+        if entry.outcome != Outcome::Skipped {
+            entry.seconds = begun.map(|begun| begun.elapsed().as_secs_f64());
+        }
         summary.count(entry.outcome);
         entries.push(entry);
     }
     Ok(Run {
         info: backend.info(),
+        facts,
         summary,
         scenarios: entries,
     })
@@ -178,6 +190,7 @@ fn judge(
         rules: scenario.rules,
         outcome: Outcome::Passed,
         reason: None,
+        seconds: None,
         failure: None,
         negative: None,
         named: Rules::new(),
@@ -320,7 +333,10 @@ fn attempt(
     let (own, noted) = knowing(known, run);
     // Before the end adds to it.
     let trace = no_panic(|| Ok(tail(verbs))).unwrap_or_default();
-    let at_end = no_panic(|| fixture.end());
+    let at_end = no_panic(|| fixture.end()).map_err(|failure| Failure {
+        goes_on: true,
+        ..failure
+    });
     let in_full = |failure| report(backend, scenario, failure, trace.clone());
     Attempt {
         negative,
@@ -368,6 +384,7 @@ fn report(
         rule: failure.rule,
         expected: failure.expected,
         seen: failure.seen,
+        ends: !failure.goes_on,
         trace,
         replay: backend.replay(scenario),
     }
@@ -414,6 +431,7 @@ mod tests {
             rule: Some("CQ-ARM-13"),
             expected: String::new(),
             seen: seen.to_string(),
+            ends: false,
             trace: Vec::new(),
             replay: String::new(),
         }

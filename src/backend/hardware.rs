@@ -1,7 +1,9 @@
 //! A device of this machine.
 
 use std::env;
+use std::fs;
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -28,6 +30,9 @@ pub struct Hardware {
     in_process: bool,
     may_crash_kernel: bool,
     place: Place,
+    /// Files with deviations of the user, and what they have.
+    files: Vec<PathBuf>,
+    own: Vec<Deviation>,
 }
 
 /// How many of the longest waits a process with a scenario that has hazards may take.
@@ -45,6 +50,7 @@ impl Hardware {
             port,
             gid_index,
         } = &options.at;
+        let own = own(&options.deviations)?;
         let none = || {
             let why = machine::obstacles().join("; ");
             format!("this machine has no RDMA device: {why}")
@@ -84,6 +90,8 @@ impl Hardware {
             in_process: options.in_process,
             may_crash_kernel: options.may_crash_kernel,
             place,
+            own,
+            files: options.deviations.clone(),
         })
     }
 
@@ -117,7 +125,10 @@ impl Hardware {
              --gid-index {sgid_index} --filter {id}"
         );
         let crash = self.may_crash_kernel.then_some("--may-crash-kernel");
-        line.split(' ').chain(crash).map(str::to_string).collect()
+        let files = self.files.iter().map(|file| file.display().to_string());
+        let files = files.flat_map(|file| ["--deviations".to_string(), file]);
+        let line = line.split(' ').chain(crash).map(str::to_string);
+        line.chain(files).collect()
     }
 
     fn failure(&self, scenario: &Scenario, kind: FailureKind, seen: String) -> Attempt {
@@ -126,6 +137,7 @@ impl Hardware {
             rule: None,
             expected: "the process with the scenario ends and reports".to_string(),
             seen,
+            ends: true,
             trace: Vec::new(),
             replay: self.replay(scenario),
         };
@@ -144,6 +156,7 @@ impl Backend for Hardware {
             device: self.devices[0].clone(),
             driver: self.driver.clone(),
             kernel: Some(self.kernel()),
+            rdma_core: machine::rdma_core(),
             link_layer: word(self.link_layer),
             profile: self.driver.clone(),
             seed: 0,
@@ -152,6 +165,10 @@ impl Backend for Hardware {
 
     fn start(&self, _threads: bool) -> verbs_api::Result<Fixture> {
         Ok(checked(only(&self.devices)))
+    }
+
+    fn is_timed(&self) -> bool {
+        true
     }
 
     fn may_crash_kernel(&self) -> bool {
@@ -163,10 +180,15 @@ impl Backend for Hardware {
     }
 
     fn deviations(&self) -> Vec<Deviation> {
-        if self.simulated {
-            return deviations::of_profile(&self.driver);
-        }
-        deviations::of_driver(&self.driver, &self.kernel())
+        let kernel = self.kernel();
+        let recorded = if self.simulated {
+            deviations::of_profile(&self.driver)
+        } else {
+            deviations::of_driver(&self.driver, &kernel)
+        };
+        // The first that explains a failure gives the reason.
+        let own = self.own.iter().filter(|own| own.holds_on(&kernel)).cloned();
+        own.chain(recorded).collect()
     }
 
     fn isolated(&self, scenario: &Scenario, bounds: Bounds) -> Option<Attempt> {
@@ -208,6 +230,17 @@ impl Backend for Hardware {
     fn replay(&self, scenario: &Scenario) -> String {
         format!("verbsim {}", self.arguments(scenario).join(" "))
     }
+}
+
+/// The deviations in these files.
+fn own(files: &[PathBuf]) -> Result<Vec<Deviation>, String> {
+    let mut all = Vec::new();
+    for file in files {
+        let name = file.display().to_string();
+        let text = fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+        all.extend(deviations::parse(&name, &text)?);
+    }
+    Ok(all)
 }
 
 /// These devices of the machine, which has them.
@@ -266,6 +299,7 @@ struct Failed {
     rule: Option<String>,
     expected: String,
     seen: String,
+    ends: bool,
 }
 
 impl Report {
@@ -283,6 +317,7 @@ impl Report {
                 .map(|rule| rule.id.as_str()),
             expected: failed.expected,
             seen: failed.seen,
+            ends: failed.ends,
             trace: Vec::new(),
             replay,
         });

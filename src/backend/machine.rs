@@ -4,7 +4,7 @@
 mod on_linux {
     use verbs_api::Verbs;
     use verbs_hw::Hw;
-    pub(crate) use verbs_hw::{is_simulated, kernel, locked_memory, obstacles};
+    pub(crate) use verbs_hw::{is_simulated, kernel, locked_memory, obstacles, rdma_core};
 
     /// Its devices: all, or those of these names, in this order.
     pub(crate) fn verbs(only: Option<&[String]>) -> Option<Box<dyn Verbs>> {
@@ -34,6 +34,10 @@ mod elsewhere {
 
     pub(crate) fn kernel() -> String {
         String::new()
+    }
+
+    pub(crate) fn rdma_core() -> Option<String> {
+        None
     }
 }
 

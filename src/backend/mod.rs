@@ -118,6 +118,10 @@ pub struct OfHardware {
     /// Also run scenarios that are recorded to crash this driver's kernel
     #[arg(long)]
     pub may_crash_kernel: bool,
+    /// Also know the deviations of this file, which `verbsim deviations` drafts. May be given
+    /// several times
+    #[arg(long, value_name = "FILE")]
+    pub deviations: Vec<PathBuf>,
     /// Run scenarios that may hang or crash in this process, not in child processes
     #[arg(long)]
     pub in_process: bool,

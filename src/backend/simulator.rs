@@ -44,6 +44,7 @@ impl Backend for Simulator {
             device: "sim0".to_string(),
             driver: "sim".to_string(),
             kernel: None,
+            rdma_core: None,
             link_layer: word(self.link_layer),
             profile: self.profile.to_string(),
             seed: self.seed,

@@ -109,6 +109,7 @@ impl Report {
         let cases = [self.case(failure)].into_iter().chain(findings);
         let suite = Suite {
             name: format!("{CLASS} {}", self.command.join(" ")),
+            properties: Vec::new(),
             cases: cases.chain(remarks).collect(),
         };
         let document = match self.format {

@@ -60,6 +60,7 @@ mod tests {
         };
         let suite = Suite {
             name: String::new(),
+            properties: Vec::new(),
             cases: vec![
                 case(Verdict::Doubtful(failure(None))),
                 case(Verdict::Passed),

@@ -16,6 +16,8 @@ pub(crate) fn document(suites: &[Suite]) -> String {
 /// Readers treat two cases with the same class and name as one case, so the second gets a number.
 fn suite(of: &Suite) -> TestSuite {
     let mut suite = TestSuite::new(valid(&of.name));
+    let properties = of.properties.iter();
+    suite.add_properties(properties.map(|(name, value)| (valid(name), valid(value))));
     let mut seen = BTreeMap::new();
     suite.add_test_cases(of.cases.iter().map(|of| {
         let count = seen.entry((&of.class, &of.name)).or_insert(0);
@@ -90,6 +92,7 @@ mod tests {
         let failure = || Failure::in_a_line(odd, odd);
         let text = document(&[Suite {
             name: odd.to_owned(),
+            properties: vec![(odd.to_owned(), odd.to_owned())],
             cases: vec![
                 case(Verdict::Passed),
                 case(Verdict::Skipped(odd.to_owned())),
@@ -101,6 +104,6 @@ mod tests {
         let is_char = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
         assert!(text.chars().all(is_char), "{text:?}");
         let escaped = "abcde&lt;&amp;&quot;]]&gt;";
-        assert_eq!(text.matches(escaped).count(), 15, "{text}");
+        assert_eq!(text.matches(escaped).count(), 17, "{text}");
     }
 }

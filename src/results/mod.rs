@@ -26,6 +26,8 @@ pub(crate) enum Format {
 /// Results that belong together.
 pub(crate) struct Suite {
     pub(crate) name: String,
+    /// Names and values of what it was about. JUnit XML alone has them.
+    pub(crate) properties: Vec<(String, String)>,
     pub(crate) cases: Vec<Case>,
 }
 

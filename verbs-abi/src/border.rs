@@ -4,8 +4,8 @@ use std::ffi::{c_char, c_int};
 
 use verbs_api::cm::PortSpace;
 use verbs_api::{
-    Access, AtomicCap, GidType, LinkLayer, MigState, Mtu, PortState, QpState, SendFlags, WcFlags,
-    WcOpcode, WcStatus,
+    Access, AtomicCap, GidType, LinkLayer, LinkWidth, MigState, Mtu, PortState, QpState, SendFlags,
+    WcFlags, WcOpcode, WcStatus,
 };
 
 /// A type of C, and the one it stands for.
@@ -36,7 +36,7 @@ border! {
     u32 { u32 } = |raw| raw, |api| api;
     u64 { u64 } = |raw| raw, |api| api;
     u8 { bool } = |raw| raw != 0, |api| api.into();
-    u8 { LinkLayer } = |raw| u32::from(raw).into(), |api| u32::from(api) as u8;
+    u8 { LinkLayer, LinkWidth } = |raw| u32::from(raw).into(), |api| u32::from(api) as u8;
     // Counts, which cannot be negative here.
     c_int { u8 } = |raw| raw.clamp(0, 255) as u8, |api| api.into();
     c_int { u32 } = |raw| raw.max(0) as u32, |api| int(api);

@@ -98,8 +98,8 @@ constants! {
 
 conversions! {
     ibv_device_attr, DeviceAttr {
-        fw_ver, max_mr_size, max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_pd, max_mw, max_ah,
-        max_srq, max_srq_wr, max_srq_sge, max_qp_rd_atom, max_qp_init_rd_atom, atomic_cap, max_mcast_grp,
+        fw_ver, vendor_id, vendor_part_id, hw_ver, max_mr_size, max_qp, max_qp_wr, max_sge, max_cq, max_cqe,
+        max_mr, max_pd, max_mw, max_ah, max_srq, max_srq_wr, max_srq_sge, max_qp_rd_atom, max_qp_init_rd_atom, atomic_cap, max_mcast_grp,
         max_mcast_qp_attach, phys_port_cnt,
     }
     => from |raw| {

@@ -8,7 +8,8 @@ use std::env;
 use std::error::Error;
 use std::ffi::{OsStr, OsString, c_char, c_int, c_uint, c_void};
 use std::fmt;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use libloading::Library;
@@ -79,6 +80,21 @@ pub fn open_libibverbs() -> Result<(), &'static Unopened> {
         })
         .as_ref()
         .map(drop)
+}
+
+/// The file of the open libibverbs; `None` if it is not open, or has no file.
+pub fn file_of_libibverbs() -> Option<PathBuf> {
+    let opened = LIBIBVERBS.get()?.as_ref().ok()?;
+    let inside = opened.ibv_get_device_list as usize;
+    // A line has the addresses of a mapping, and at its end the file without symbolic links.
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let is_it = |line: &&str| {
+        let ends = line.split(' ').next().and_then(|ends| ends.split_once('-'));
+        let ends = ends.map(|(from, to)| [from, to].map(|end| usize::from_str_radix(end, 16)));
+        matches!(ends, Some([Ok(from), Ok(to)]) if (from..to).contains(&inside))
+    };
+    let line = maps.lines().find(is_it)?;
+    Some(line[line.find('/')?..].into())
 }
 
 /// Opens librdmacm, if it is not open yet, and libibverbs before it.

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use verbs_api::{Gid, GidEntry, PortAttr};
+use verbs_api::{Gid, GidEntry, LinkSpeed, PortAttr};
 
 use crate::border::Border;
 
@@ -59,12 +59,30 @@ constants! {
 conversions! {
     ibv_port_attr, PortAttr {
         state, max_mtu, active_mtu, gid_tbl_len, pkey_tbl_len, max_msg_sz, lid, sm_lid, lmc,
-        link_layer, bad_pkey_cntr, qkey_viol_cntr,
+        active_width, link_layer, bad_pkey_cntr, qkey_viol_cntr,
     }
-    => from |raw| { grh_required: raw.flags & IBV_QPF_GRH_REQUIRED != 0 }
-    to |attr| { flags: u8::from(attr.grh_required) * IBV_QPF_GRH_REQUIRED }
+    => from |raw| {
+        grh_required: raw.flags & IBV_QPF_GRH_REQUIRED != 0,
+        active_speed: speed_from_c(raw),
+    }
+    to |attr| {
+        flags: u8::from(attr.grh_required) * IBV_QPF_GRH_REQUIRED,
+        active_speed: u8::try_from(u32::from(attr.active_speed)).unwrap_or(0),
+        active_speed_ex: match u32::from(attr.active_speed) {
+            0..=255 => 0,
+            later => later,
+        },
+    }
 
     ibv_gid_entry, GidEntry { gid, gid_index, port_num, gid_type, ndev_ifindex, }
+}
+
+/// Speeds that came later have a field of their own, which is 0 where the old one says all.
+fn speed_from_c(raw: &ibv_port_attr) -> LinkSpeed {
+    match raw.active_speed_ex {
+        0 => u32::from(raw.active_speed).into(),
+        later => later.into(),
+    }
 }
 
 impl Border<Gid> for ibv_gid {

@@ -49,6 +49,12 @@ pub struct DeviceAttr {
     pub fw_ver: String,
     /// GUID of the node.
     pub node_guid: u64,
+    /// The vendor, by its number of the IEEE.
+    pub vendor_id: u32,
+    /// The vendor's number of the part.
+    pub vendor_part_id: u32,
+    /// Version of the hardware, as the vendor counts.
+    pub hw_ver: u32,
     /// Longest memory region, in bytes.
     pub max_mr_size: u64,
     /// Queue pairs.
@@ -219,6 +225,10 @@ pub struct PortAttr {
     /// The number of low bits of LIDs that are path bits: packets with any of them come to the port
     /// (LID-02).
     pub lmc: u8,
+    /// Lanes of the link.
+    pub active_width: LinkWidth,
+    /// Speed of each lane.
+    pub active_speed: LinkSpeed,
     /// Link layer.
     pub link_layer: LinkLayer,
     /// Address vectors must have a GRH (RoCE).
@@ -256,6 +266,46 @@ c_enum! {
         InfiniBand = 1, "INFINIBAND";
         /// Ethernet: RoCE or iWARP.
         Ethernet = 2, "ETHERNET";
+    }
+}
+
+c_enum! {
+    /// The number of lanes of a link (`active_width` of `struct ibv_port_attr`).
+    LinkWidth {
+        /// One.
+        X1 = 1, "1X";
+        /// Four.
+        X4 = 2, "4X";
+        /// Eight.
+        X8 = 4, "8X";
+        /// Twelve.
+        X12 = 8, "12X";
+        /// Two.
+        X2 = 16, "2X";
+    }
+}
+
+c_enum! {
+    /// The speed of a lane (`active_speed` of `struct ibv_port_attr`).
+    LinkSpeed {
+        /// 2.5 Gbit/s.
+        Sdr = 1, "SDR";
+        /// 5 Gbit/s.
+        Ddr = 2, "DDR";
+        /// 10 Gbit/s.
+        Qdr = 4, "QDR";
+        /// 10 Gbit/s.
+        Fdr10 = 8, "FDR10";
+        /// 14 Gbit/s.
+        Fdr = 16, "FDR";
+        /// 25 Gbit/s.
+        Edr = 32, "EDR";
+        /// 50 Gbit/s.
+        Hdr = 64, "HDR";
+        /// 100 Gbit/s.
+        Ndr = 128, "NDR";
+        /// 200 Gbit/s.
+        Xdr = 256, "XDR";
     }
 }
 

@@ -77,8 +77,8 @@ pub use capability::Capabilities;
 pub use cq::{Arm, CqAttr, CqEvent, CqInit, Wc, WcFlags, WcOpcode, WcStatus};
 pub use cq_ex::{CqFlags, CqInitEx, CqModeration, WcEx, WcFields};
 pub use device::{
-    AtomicCap, DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, GidType, LinkLayer, Mtu,
-    PortAttr, PortState, RtValues, Transport, TsoCaps,
+    AtomicCap, DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, GidType, LinkLayer, LinkSpeed,
+    LinkWidth, Mtu, PortAttr, PortState, RtValues, Transport, TsoCaps,
 };
 pub use dm::DmInit;
 pub use ece::Ece;

@@ -120,8 +120,6 @@ pub(super) fn attributes(sim: &Sim, context: Context) -> verbs_api::Result<ibv_d
     Ok(ibv_device_attr {
         // Pages of 4 KiB and all larger ones.
         page_size_cap: !0xfff,
-        // The value of other software devices.
-        vendor_id: 0x00ff_ffff,
         device_cap_flags: found.device_cap_flags
             | srq_resize
             | IBV_DEVICE_CURR_QP_STATE_MOD
@@ -169,9 +167,9 @@ fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: us
     })
 }
 
-/// The lanes of each port.
+/// The lanes of each port, which are [`LinkWidth::X4`](verbs_api::LinkWidth::X4).
 const LANES: u64 = 4;
-/// The speed of each lane, in Gbit/s.
+/// The speed of each lane in Gbit/s, which is [`LinkSpeed::Edr`](verbs_api::LinkSpeed::Edr).
 const LANE_GBITS: u64 = 25;
 
 pub(super) fn port_attr(attr: &PortAttr) -> ibv_port_attr {
@@ -185,9 +183,6 @@ pub(super) fn port_attr(attr: &PortAttr) -> ibv_port_attr {
     ibv_port_attr {
         port_cap_flags: IBV_PORT_CM_SUP | ip_based_gids,
         max_vl_num: 1,
-        // C's codes for `LANES` and `LANE_GBITS`.
-        active_width: 2,
-        active_speed: 32,
         phys_state: if attr.state == PortState::Active {
             link_up
         } else {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use verbs_api::behavior::Check;
 use verbs_api::{
-    AhAttr, Cause, ErrorKind, Gid, GidEntry, GidType, LinkLayer, Mtu, PortAttr, PortState,
+    AhAttr, Cause, ErrorKind, Gid, GidEntry, GidType, LinkLayer, LinkSpeed, LinkWidth, Mtu,
+    PortAttr, PortState,
 };
 
 use super::check::{in_range, invalid};
@@ -224,6 +225,7 @@ impl Ports {
             Some(_) => LinkLayer::InfiniBand,
             None => LinkLayer::Ethernet,
         };
+        (attr.active_width, attr.active_speed) = (LinkWidth::X4, LinkSpeed::Edr);
         attr.grh_required = self.subnet.is_none();
         attr.bad_pkey_cntr = found.bad_pkeys;
         attr.qkey_viol_cntr = found.bad_qkeys;
