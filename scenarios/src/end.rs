@@ -360,7 +360,8 @@ impl<'v> Setup<'v> {
             ..connect::endpoint(self.verbs(), peer.qp, &params)?
         };
         let climbed = connect::to_state(self.verbs(), end.qp, &peer, &params, state);
-        Ok(self.connected(&params, climbed)?)
+        let most = params.max_rd_atomic;
+        Ok(self.connected(most, most, climbed)?)
     }
 }
 

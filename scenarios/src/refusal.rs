@@ -192,20 +192,10 @@ impl Setup<'_> {
     /// [`Verbs::modify_qp`](verbs_api::Verbs::modify_qp).
     pub fn modify_qp(&self, qp: Qp, to: &QpAttr, mask: QpAttrMask) -> verbs_api::Result<()> {
         let modified = self.verbs().modify_qp(qp, to, mask);
-        self.remember(modified, |asked| {
-            let names = |of| mask.contains(of);
-            let reads = if names(QpAttrMask::MAX_QP_RD_ATOMIC) {
-                to.max_rd_atomic
-            } else {
-                0
-            };
-            let answered = if names(QpAttrMask::MAX_DEST_RD_ATOMIC) {
-                to.max_dest_rd_atomic
-            } else {
-                0
-            };
-            answers(asked.are_many(reads, answered))
-        })
+        let named = |of, value| if mask.contains(of) { value } else { 0 };
+        let reads = named(QpAttrMask::MAX_QP_RD_ATOMIC, to.max_rd_atomic);
+        let answered = named(QpAttrMask::MAX_DEST_RD_ATOMIC, to.max_dest_rd_atomic);
+        self.connected(reads, answered, modified)
     }
 
     /// [`Verbs::export_dmabuf`](verbs_api::Verbs::export_dmabuf). The machine may have no exporter.
@@ -219,19 +209,23 @@ impl Setup<'_> {
         self.remember(exported, |_| Beyond::Answers)
     }
 
-    /// What connects queue pairs by these parameters has given.
+    /// The result of a call that connects a queue pair, which then has this number of reads
+    /// outstanding at most, and answers this number at a time.
     pub(crate) fn connected(
         &self,
-        params: &RcParams,
+        reads: u8,
+        answered: u8,
         result: verbs_api::Result<()>,
     ) -> verbs_api::Result<()> {
-        let most = params.max_rd_atomic;
-        self.remember(result, |asked| answers(asked.are_many(most, most)))
+        self.remember(result, |Asked { attr, .. }| {
+            answers(reads > attr.max_qp_init_rd_atom || answered > attr.max_qp_rd_atom)
+        })
     }
 
     /// [`Verbs::connect_rc`](verbs_api::Verbs::connect_rc).
     pub fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> verbs_api::Result<()> {
-        self.connected(params, self.verbs().connect_rc(a, b, params))
+        let most = params.max_rd_atomic;
+        self.connected(most, most, self.verbs().connect_rc(a, b, params))
     }
 
     /// [`Verbs::post_send`](verbs_api::Verbs::post_send).
@@ -255,10 +249,6 @@ const PLAIN: Access = Access::ALL_RDMA;
 impl Asked {
     fn is_long(&self, cqe: i32) -> bool {
         u32::try_from(cqe).is_ok_and(|cqe| cqe > self.attr.max_cqe)
-    }
-
-    fn are_many(&self, reads: u8, answered: u8) -> bool {
-        reads > self.attr.max_qp_init_rd_atom || answered > self.attr.max_qp_rd_atom
     }
 
     fn has_few(&self, entries: Option<usize>) -> bool {
