@@ -167,7 +167,7 @@ fn events_of_a_target_come_to_all_who_have_it_open(setup: &Setup<'_>) -> Result 
     match setup.behavior()?.qp_access_event {
         Some(true) => {}
         Some(false) => return setup.no_async_event(neighbour, "ASYNC-02"),
-        // What it reports can only be seen by the way.
+        // It declares neither, and what follows is about the event.
         None => return Ok(()),
     }
     let event = |qp| AsyncEvent::new(AsyncEventType::QpAccessErr, Element::Qp(qp));
