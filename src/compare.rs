@@ -14,6 +14,7 @@ use verbs_api::profile::Profile;
 use verbs_explore::program::{
     self, Conditions, Difference, Known, Pace, Program, compare, known, run, shrink,
 };
+use verbs_scenarios::{Backend, Place};
 use verbs_sim::{Sim, SimConfig};
 use verbsim::backend::{DevicePlace, Hardware, OfHardware, only};
 
@@ -90,6 +91,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
 struct Both<'a> {
     devices: Vec<String>,
     driver: String,
+    place: Place,
     config: SimConfig,
     args: &'a Args,
 }
@@ -126,6 +128,7 @@ impl<'a> Both<'a> {
         Ok(Self {
             devices,
             driver,
+            place: hardware.place(),
             config,
             args,
         })
@@ -133,8 +136,8 @@ impl<'a> Both<'a> {
 
     fn compare(&self, program: &Program) -> Result<(), Difference> {
         let conditions = Conditions {
-            port_num: self.args.at.port,
-            sgid_index: self.args.at.gid_index,
+            port_num: self.place.port_num,
+            sgid_index: self.place.sgid_index,
             ..Conditions::default()
         };
         let simulator = Sim::new(self.config.clone());

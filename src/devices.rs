@@ -3,6 +3,7 @@
 use serde::Serialize;
 use verbs_api::behavior::{Behavior, Knob};
 use verbs_api::{Context, Gid, Verbs};
+use verbs_scenarios::asked::ask_in;
 use verbsim::backend::Kind;
 
 use crate::output::{Format, Stop, json, note, print};
@@ -97,7 +98,9 @@ fn of(kind: Kind) -> Result<Vec<Device>, Stop> {
 fn fill(verbs: &dyn Verbs, device: &mut Device) -> verbs_api::Result<()> {
     let context = verbs.open_device(&device.name)?;
     let attr = verbs.query_device(context)?;
-    let capabilities = verbs.capabilities(context)?;
+    // Nothing that may crash a kernel is asked for a list.
+    let says = verbs.capabilities(context)?;
+    let capabilities = ask_in(verbs, context, says, 1, &|_| true)?.has;
     let names = capabilities
         .iter_names()
         .map(|(name, _)| name.to_lowercase());

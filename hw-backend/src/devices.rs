@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use verbs_abi::library::{self, Unopened};
 use verbs_abi::{IBV_TRANSPORT_IWARP, ibv_context, ibv_device, slice};
@@ -80,7 +79,6 @@ unsafe fn device(raw: Owned<ibv_context>, context: *mut ibv_context) -> Device {
         simulated,
         transport: info.transport,
         num_comp_vectors: u32::try_from(num_comp_vectors).unwrap_or(0),
-        extensions: OnceLock::new(),
     }
 }
 

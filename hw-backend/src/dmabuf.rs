@@ -2,11 +2,13 @@
 
 use std::ffi::{c_int, c_ulong};
 use std::fs::File;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use verbs_abi::library;
-use verbs_api::{Access, Cause, ErrorKind, Mr as MrHandle, Pd as PdHandle, Result, Verb};
+use verbs_api::{
+    Access, Cause, Context, ErrorKind, Mr as MrHandle, Pd as PdHandle, Result, Verb, Verbs,
+};
 
 use crate::errno::missing;
 use crate::hw::Hw;
@@ -43,6 +45,17 @@ impl Hw {
             // SAFETY: the domain is live. The kernel checks the rest.
             unsafe { register(pd, offset, length, iova, fd, access) }
         })
+    }
+
+    /// Whether a device has such regions. One that has none refuses them for any descriptor.
+    pub(crate) fn has_dmabufs(&self, context: Context) -> Result<bool> {
+        let pd = self.alloc_pd(context)?;
+        let file = File::open("/dev/null");
+        let made = file
+            .map(|other| self.reg_dmabuf_mr(pd, 0, 4096, 0, other.as_fd(), Access::LOCAL_WRITE));
+        self.dealloc_pd(pd)?;
+        let lacking = [ErrorKind::NotSupported, ErrorKind::NotImplemented];
+        Ok(!matches!(made, Ok(Err(error)) if lacking.contains(&error.kind())))
     }
 }
 

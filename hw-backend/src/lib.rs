@@ -41,7 +41,6 @@ mod dmabuf;
 mod ece;
 mod errno;
 mod events;
-mod extension;
 mod hw;
 mod mcast;
 mod mw;

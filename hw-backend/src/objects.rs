@@ -4,14 +4,13 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use verbs_abi as c;
 use verbs_api::{
-    Access, Capabilities, Context, MwType, QpInit, QpType, Result, SrqInit, Transport, Verb,
-    WcFields,
+    Access, Context, MwType, QpInit, QpType, Result, SrqInit, Transport, Verb, WcFields,
 };
 
 use crate::cm::objects::{Connection, Id};
@@ -28,8 +27,6 @@ pub(crate) struct Device {
     pub(crate) simulated: bool,
     pub(crate) transport: Transport,
     pub(crate) num_comp_vectors: u32,
-    /// Flushes and atomic writes, once they were asked for.
-    pub(crate) extensions: OnceLock<Capabilities>,
 }
 
 #[derive(Debug)]

@@ -11,11 +11,8 @@ use verbs_api::{AtomicCap, Capabilities, DeviceAttrEx, OdpGeneral, Transport};
 use crate::cm::objects::is_here;
 use crate::objects::Device;
 
-/// Capabilities that [`Hw::extensions`](crate::hw::Hw::extensions) finds.
-pub(crate) const EXTENSIONS: Capabilities = Capabilities::FLUSH.union(Capabilities::ATOMIC_WRITE);
-
-/// Capabilities by transport and attributes, and for some drivers by experience, apart from
-/// [`EXTENSIONS`].
+/// Capabilities by transport and attributes. What they do not tell, such as whether there are null
+/// regions, is among them: the device must be asked.
 pub(crate) fn capabilities(
     device: &Device,
     attr: &ibv_device_attr,
@@ -59,39 +56,25 @@ pub(crate) fn capabilities(
     if !is_here() {
         all -= Capabilities::CM;
     }
-    if let "rxe" | "siw" = device.driver.as_str() {
-        all -= Capabilities::REREG_MR;
-    }
-    if device.driver == "siw" {
-        // It ignores the address, and its library has only plain queue pairs and CQs.
-        all -= Capabilities::REG_MR_IOVA
-            | Capabilities::BATCHES
-            | Capabilities::RESIZE_CQ
-            | Capabilities::SRQ_RESIZE
-            | Capabilities::CQ_EX;
-    }
-    // The libraries of these drivers have the call.
-    if !matches!(
-        device.driver.as_str(),
-        "bnxt_re" | "efa" | "ionic" | "irdma" | "mana" | "mlx5" | "spec" | "adversarial"
-    ) {
-        all -= Capabilities::DMABUF;
-    }
     if newer.max_dm_size == 0 {
         all -= Capabilities::DEVICE_MEMORY;
     }
-    // For other drivers it is not known.
-    if !matches!(device.driver.as_str(), "mlx5" | "spec" | "adversarial") {
-        all -= Capabilities::NULL_MR | Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;
-        all -= Capabilities::PARENT_DOMAIN | Capabilities::RT_VALUES;
-        // soft-RoCE claims path migration, and lacks it.
-        all -= Capabilities::CQ_MODERATION | Capabilities::PATH_MIG;
-        all -= Capabilities::ECE;
+    if !newer.flush_global && !newer.flush_persistent {
+        all -= Capabilities::FLUSH;
+    }
+    if !newer.atomic_write {
+        all -= Capabilities::ATOMIC_WRITE;
     }
     if attr.device_cap_flags & IBV_DEVICE_AUTO_PATH_MIG == 0 {
         all -= Capabilities::PATH_MIG;
     }
-    all
+    // What these two claim or accept, and lack, shows with traffic alone.
+    match device.driver.as_str() {
+        "rxe" => all - Capabilities::PATH_MIG,
+        // It ignores the address.
+        "siw" => all - Capabilities::REG_MR_IOVA,
+        _ => all,
+    }
 }
 
 /// The behavior of a driver. Without a profile nothing is known.

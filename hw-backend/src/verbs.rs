@@ -66,8 +66,7 @@ impl Verbs for Hw {
         let attr = self.device_attr(Verb::QueryDevice, &device)?;
         // A driver without the query has none of what it tells.
         let newer = self.device_attr_ex(context).unwrap_or_default();
-        let has = probe::capabilities(&device, &attr, &newer);
-        Ok(has - (probe::EXTENSIONS - self.extensions(context, &device, &newer)))
+        Ok(probe::capabilities(&device, &attr, &newer))
     }
 
     fn behavior(&self, context: Context) -> Result<Declared> {
@@ -697,7 +696,7 @@ impl Verbs for Hw {
 
     fn export_dmabuf(&self, context: Context, length: usize) -> Result<OwnedFd> {
         let device = self.device(Verb::ExportDmabuf, context)?;
-        let has_regions = self.capabilities(context)?.contains(Capabilities::DMABUF);
+        let has_regions = self.has_dmabufs(context)?;
         dmabuf::export(length, device.simulated, has_regions)
     }
 

@@ -184,6 +184,7 @@ impl<'v> Setup<'v> {
     /// An end in an XRC domain, with an SRQ of its own, for an existing queue pair or a new one.
     pub fn xrc_end(&self, xrcd: Xrcd, target: Option<Qp>, options: PairOptions) -> Result<End<'_>> {
         self.require(Capabilities::XRC);
+        let options = self.fitting(options);
         let context = xrcd.context();
         let channel = self.create_comp_channel(context)?;
         let cq = self.create_cq(context, &CqInit::new(options.recv_cqe).channel(channel))?;
@@ -221,6 +222,7 @@ impl<'v> Setup<'v> {
 
     /// An end of its own, its queue pair in RESET.
     pub fn end(&self, context: Context, options: PairOptions) -> Result<End<'_>> {
+        let options = self.fitting(options);
         let channel = |wanted: bool| {
             if wanted {
                 self.create_comp_channel(context).map(Some)
@@ -273,7 +275,8 @@ impl<'v> Setup<'v> {
 
     /// Another end on the domain, the region and the CQs of an end, its queue pair in RESET.
     pub fn sibling<'b>(&'b self, of: &End<'_>, options: PairOptions) -> Result<End<'b>> {
-        let mut init = QpInit::new(of.qp_type, of.send_cq, of.recv_cq).cap(options.cap);
+        let cap = self.fitting(options).cap;
+        let mut init = QpInit::new(of.qp_type, of.send_cq, of.recv_cq).cap(cap);
         init.sq_sig_all = options.sq_sig_all;
         let qp = self.create_qp(of.pd, &init)?;
         Ok(End {
@@ -287,7 +290,7 @@ impl<'v> Setup<'v> {
 
     /// Connects two ends and brings both to RTS; UD queue pairs get address handles of each other.
     pub fn connect<'b>(&'b self, a: End<'b>, b: End<'b>, options: PairOptions) -> Result<Pair<'b>> {
-        let rc = self.place().within(options.rc);
+        let rc = self.place().within(self.fitting(options).rc);
         match options.qp_type {
             QpType::Ud => {
                 for end in [&a, &b] {
@@ -347,18 +350,18 @@ impl<'v> Setup<'v> {
     /// Brings the queue pair of an RC, UC or XRC end from RESET to `state`, with the PSNs of
     /// `params` as in [`connect_each`](Self::connect_each). The peer stays as it is.
     pub fn climb(&self, end: &End<'_>, peer: &End<'_>, params: RcParams, state: QpState) -> Result {
-        let params = self.place().within(params);
+        let options = PairOptions {
+            rc: params,
+            ..PairOptions::default()
+        };
+        let params = self.place().within(self.fitting(options).rc);
         let peer = connect::Endpoint {
             psn: params.psn_b,
             ..connect::endpoint(self.verbs(), peer.qp, &params)?
         };
-        Ok(connect::to_state(
-            self.verbs(),
-            end.qp,
-            &peer,
-            &params,
-            state,
-        )?)
+        let climbed = connect::to_state(self.verbs(), end.qp, &peer, &params, state);
+        let most = params.max_rd_atomic;
+        Ok(self.connected(most, most, climbed)?)
     }
 }
 
@@ -384,7 +387,8 @@ pub(crate) fn end_by<'b>(
         srq,
     } = parts;
     let context = recv_cq.context();
-    let mut init = QpInit::new(options.qp_type, send_cq, recv_cq).cap(options.cap);
+    let cap = setup.fitting(options).cap;
+    let mut init = QpInit::new(options.qp_type, send_cq, recv_cq).cap(cap);
     init.sq_sig_all = options.sq_sig_all;
     init.srq = srq;
     init.send_ops = options.send_ops;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use verbs_api::profile::DeviceLimits;
 use verbs_api::{Context, DeviceAttrEx, Mtu, PortAttr, Result, Verbs};
 
-use crate::setup::Place;
+use crate::place::Place;
 
 /// What the device of a run says of itself and of the place where the suite works. Nothing that a
 /// call refuses to say is here: scenarios judge the calls.

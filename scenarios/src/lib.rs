@@ -11,10 +11,12 @@
 //! | [`Scenario`], `row` | a scenario as data; its row next to its body, and lists of rows |
 //! | [`Setup`], [`End`], [`Pair`] | what the body of a scenario works with |
 //! | [`Failure`], [`OfRule`], [`Claim`] | what is wrong when one fails, and of which rule |
+//! | [`asked`], `refusal` | what a device has, as it answers; refusals of what it has not |
 //! | [`run()`], [`Backend`], [`Deviation`] | running, and judging the outcome |
 //! | [`report`], `facts` | the report and its JSON; what the device says of itself |
 //! | `cq_arm`, `chan`, ... | the scenarios, a file for each [`Group`] |
 
+pub mod asked;
 mod claim;
 pub mod deviations;
 mod end;
@@ -23,7 +25,9 @@ mod failure;
 mod fresh_qp;
 mod kind;
 mod known;
+mod place;
 mod reasons;
+mod refusal;
 pub mod report;
 mod setup;
 #[macro_use]
@@ -77,16 +81,18 @@ mod ud;
 mod wc;
 mod xrc;
 
+pub use asked::Asked;
 pub use claim::Claim;
 pub use deviations::Deviation;
 pub use end::{End, EndParts, GRH_LEN, Pair, PairOptions, QKEY, pattern, wr_ids};
 pub use failure::{Failure, FailureKind, OfRule, Result, expect_err, expect_err_among};
 pub use fixture::Fixture;
+pub use place::Place;
 pub use reasons::reason;
 pub use rules::{Level, Rule, rule, rules};
 pub use runner::{Attempt, Backend, run, run_in, select};
 pub use scenario::{Body, Hazards, Scenario};
-pub use setup::{Bounds, Negative, Place, Setup};
+pub use setup::{Bounds, Negative, Setup};
 
 /// Scenarios on one subject.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use crate::facts::{Facts, GidFacts};
 use crate::failure::FailureKind;
@@ -151,15 +151,15 @@ pub struct Entry {
 }
 
 /// The outcomes of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The device did as the rules say.
     Passed,
     /// It did not, and no recorded deviation explains it.
     Failed,
-    /// Not run: something that the scenario needs is missing, or something is there that must not
-    /// be.
+    /// Not run, or not to its end: something that the scenario needs is missing, or something is
+    /// there that must not be.
     Skipped,
     /// It did not, as a recorded deviation says.
     KnownDeviation,

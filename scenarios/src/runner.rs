@@ -9,14 +9,16 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{self, RecvTimeoutError};
 use verbs_api::{Capabilities, Verbs};
 
+use crate::asked::{Asked, ask};
 use crate::claim::{Rules, recorded};
 use crate::deviations::Deviation;
 use crate::failure::{Failure, FailureKind, Result};
 use crate::fixture::Fixture;
 use crate::known::knowing;
+use crate::place::Place;
 use crate::report::{BackendInfo, Entry, Facts, FailureReport, Outcome, Run, Summary};
 use crate::scenario::Scenario;
-use crate::setup::{Bounds, Negative, Place, Setup};
+use crate::setup::{Bounds, Negative, Setup};
 
 /// Something the suite can run against.
 pub trait Backend: Sync {
@@ -33,7 +35,8 @@ pub trait Backend: Sync {
     }
 
     /// What its devices lack, where that is known beforehand: if one lacks more, the scenarios that
-    /// need it fail. Default: `None`, they lack what they say, and these scenarios are skipped.
+    /// need it fail. Default: `None`, they are [asked](crate::asked), and these scenarios are
+    /// skipped.
     fn lacks(&self) -> Option<Capabilities> {
         None
     }
@@ -85,6 +88,8 @@ pub struct Attempt {
     pub noted: Vec<FailureReport>,
     /// The failure that ended it.
     pub ended_by: Option<FailureReport>,
+    /// Why it could not go on, which is not a failure: the device refused what it does not have.
+    pub skipped: Option<String>,
 }
 
 /// Runs scenarios in their order, each on fresh devices. `before` is called before each, and may
@@ -97,9 +102,9 @@ pub fn run(
     scenarios: &[&'static Scenario],
     mut before: impl FnMut(&'static Scenario) -> ControlFlow<()>,
 ) -> verbs_api::Result<Run> {
-    let capabilities = capabilities(backend)?;
     let facts = Facts::of(backend.start(false)?.verbs(), backend.place())?;
     let deviations = backend.deviations();
+    let asked = asked(backend, &deviations)?;
     let mut summary = Summary::default();
     let mut entries = Vec::with_capacity(scenarios.len());
     for scenario in scenarios {
@@ -107,7 +112,7 @@ pub fn run(
             break;
         }
         let begun = backend.is_timed().then(Instant::now);
-        let mut entry = judge(backend, scenario, capabilities, &deviations);
+        let mut entry = judge(backend, scenario, &asked, &deviations);
         if entry.outcome != Outcome::Skipped {
             entry.seconds = begun.map(|begun| begun.elapsed().as_secs_f64());
         }
@@ -162,6 +167,30 @@ pub fn select(pattern: &str) -> Vec<&'static Scenario> {
     found.find(|some| !some.is_empty()).unwrap_or_default()
 }
 
+/// What both sides of a setup have.
+fn asked(backend: &dyn Backend, deviations: &[Deviation]) -> verbs_api::Result<Asked> {
+    if backend.lacks().is_some() {
+        return capabilities(backend).map(Asked::known);
+    }
+    let crashes = |id: &str| {
+        let mut of_it = deviations.iter().filter(|known| known.scenario == id);
+        of_it.any(|known| known.crashes_kernel) && !backend.may_crash_kernel()
+    };
+    let fixture = backend.start(false)?;
+    let verbs = fixture.verbs();
+    let mut devices = verbs.devices()?;
+    devices.truncate(2);
+    devices.dedup_by(|second, first| second.name == first.name);
+    let port = backend.place().port_num;
+    let mut answers = devices
+        .iter()
+        .map(|device| ask(verbs, &device.name, port, &crashes));
+    let first = answers
+        .next()
+        .unwrap_or(Ok(Asked::known(Capabilities::all())));
+    answers.try_fold(first?, |both, other| Ok(both.and(other?)))
+}
+
 /// What both sides of a setup can do, with and without threads.
 fn capabilities(backend: &dyn Backend) -> verbs_api::Result<Capabilities> {
     let mut all = Capabilities::empty();
@@ -182,7 +211,7 @@ fn capabilities(backend: &dyn Backend) -> verbs_api::Result<Capabilities> {
 fn judge(
     backend: &dyn Backend,
     scenario: &'static Scenario,
-    capabilities: Capabilities,
+    asked: &Asked,
     deviations: &[Deviation],
 ) -> Entry {
     let entry = Entry {
@@ -202,7 +231,7 @@ fn judge(
         reason: Some(reason),
         ..entry.clone()
     };
-    let missing = scenario.needs.difference(capabilities);
+    let missing = scenario.needs.difference(asked.has);
     let lost = missing.difference(backend.lacks().unwrap_or(missing));
     if !lost.is_empty() {
         let failure = Failure::assertion(format!("a device with {lost}"), "it has lost it");
@@ -213,9 +242,9 @@ fn judge(
         };
     }
     if !missing.is_empty() {
-        return skipped(format!("needs {missing}"));
+        return skipped(asked.missing(missing));
     }
-    let too_much = scenario.lacks.intersection(capabilities);
+    let too_much = scenario.lacks.difference(asked.lacks);
     let lacking = if too_much.is_empty() {
         None
     } else {
@@ -242,7 +271,9 @@ fn judge(
     } else {
         None
     };
-    let here = || attempt(backend, scenario, bounds, &known);
+    // A simulator that lacks more is not asked again.
+    let asked = backend.lacks().is_none().then_some(asked);
+    let here = || attempt(backend, scenario, bounds, &known, asked);
     let (attempt, named) = recorded(|| isolated.unwrap_or_else(here));
     let (outcome, reason, failure) = verdict(&attempt, &known);
     Entry {
@@ -286,6 +317,9 @@ fn verdict<'a>(
     if let Some((unknown, _)) = failures.clone().find(is_unknown) {
         return (Outcome::Failed, None, Some(unknown));
     }
+    if let Some(reason) = &attempt.skipped {
+        return (Outcome::Skipped, Some(reason.clone()), None);
+    }
     if let Some(first) = failures.next() {
         return (Outcome::KnownDeviation, explanation(first), Some(first.0));
     }
@@ -302,6 +336,7 @@ fn attempt(
     scenario: &'static Scenario,
     bounds: Bounds,
     known: &[&Deviation],
+    asked: Option<&Asked>,
 ) -> Attempt {
     let threads = scenario.needs.contains(Capabilities::THREADS);
     let fixture = match no_panic(|| Ok(backend.start(threads)?)) {
@@ -314,12 +349,19 @@ fn attempt(
         }
     };
     let verbs = fixture.verbs();
-    let mut negative = None;
+    let (mut negative, mut skipped) = (None, None);
     let mut body = || {
         let setup = Setup::new(verbs, scenario.needs, bounds, backend.place())?;
+        let setup = asked.into_iter().fold(setup, Setup::asked);
         let result = (scenario.body)(&setup);
         negative = setup.negative();
-        result
+        result.or_else(|failure| {
+            let explains = |of: &&Deviation| of.explains(failure.rule, &failure.seen);
+            if !known.iter().any(explains) {
+                skipped = setup.refused(&failure);
+            }
+            skipped.as_ref().map(drop).ok_or(failure)
+        })
     };
     let run = || {
         no_panic(|| {
@@ -342,6 +384,7 @@ fn attempt(
         negative,
         noted: noted.into_iter().chain(at_end.err()).map(in_full).collect(),
         ended_by: own.err().map(in_full),
+        skipped,
     }
 }
 

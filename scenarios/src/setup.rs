@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::panic::resume_unwind;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,13 +11,16 @@ use serde::{Deserialize, Serialize};
 use verbs_api::behavior::{Declared, KnobValue, ShortDatagram};
 use verbs_api::lab::{Lab, Live, PacketView};
 use verbs_api::{
-    AhAttr, Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, ErrorKind, Gid, Pd,
-    Qp, QpAttrMask, QpModify, QpState, RcParams, Verbs, Wait, Wc, WcStatus,
+    Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, ErrorKind, Qp, QpAttrMask,
+    QpModify, QpState, Verbs, Wait, Wc, WcStatus,
 };
 
+use crate::asked::Asked;
 use crate::claim::{self, Claim};
 use crate::failure::{Failure, OfRule, Result, check, check_eq};
 use crate::known::unless_known;
+use crate::place::Place;
+use crate::refusal::Refusal;
 
 /// The context of a scenario: two open devices, A and B, and the verbs themselves, to which it
 /// dereferences.
@@ -42,6 +46,8 @@ pub struct Setup<'v> {
     bounds: Bounds,
     place: Place,
     negative: AtomicU8,
+    pub(crate) asked: Option<&'v Asked>,
+    pub(crate) refused: Mutex<Option<Refusal>>,
 }
 
 /// The times that the setup waits on a device that cannot report when all is quiet.
@@ -58,39 +64,6 @@ impl Default for Bounds {
         Self {
             positive: Duration::from_secs(10),
             negative: Duration::from_millis(100),
-        }
-    }
-}
-
-/// The ports that the setup uses, the same on both sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The port. Default: 1.
-    pub port_num: u8,
-    /// Index in its GID table. Default: 0.
-    pub sgid_index: u8,
-}
-
-impl Place {
-    /// These parameters, at this place.
-    pub(crate) fn within(self, params: RcParams) -> RcParams {
-        let Self {
-            port_num,
-            sgid_index,
-        } = self;
-        RcParams {
-            port_num,
-            sgid_index,
-            ..params
-        }
-    }
-}
-
-impl Default for Place {
-    fn default() -> Self {
-        Self {
-            port_num: 1,
-            sgid_index: 0,
         }
     }
 }
@@ -128,70 +101,21 @@ impl<'v> Setup<'v> {
             bounds,
             place,
             negative: AtomicU8::new(0),
+            asked: None,
+            refused: Mutex::new(None),
         })
+    }
+
+    /// On devices that were asked what they have, and answered this.
+    #[must_use]
+    pub fn asked(self, asked: &'v Asked) -> Self {
+        let asked = Some(asked);
+        Self { asked, ..self }
     }
 
     /// The ports that the setup uses.
     pub fn place(&self) -> Place {
         self.place
-    }
-
-    /// The port it works on.
-    pub fn port(&self) -> u8 {
-        self.place.port_num
-    }
-
-    /// The way to the port of a context.
-    pub fn route_to(&self, context: Context) -> verbs_api::Result<AhAttr> {
-        let Place {
-            port_num,
-            sgid_index,
-        } = self.place;
-        let dgid = self.query_gid(context, port_num, sgid_index.into())?;
-        Ok(AhAttr {
-            // 0 where there are none.
-            dlid: self.query_port(context, port_num)?.lid,
-            ..AhAttr::global(port_num, sgid_index, dgid)
-        })
-    }
-
-    /// The ways from the port of side A to that of side B: one from each of the first GIDs of A
-    /// that have a network behind them. Tries them with address handles of `pd`, which is of side
-    /// A.
-    pub fn ways(&self, pd: Pd) -> Result<Vec<AhAttr>> {
-        let port_num = self.port();
-        let dlid = self.query_port(self.b, port_num)?.lid;
-        let mut ways = Vec::new();
-        for index in 0..self.query_port(self.a, port_num)?.gid_tbl_len.min(8) {
-            let [from, to] = [self.a, self.b].map(|side| self.query_gid(side, port_num, index));
-            let (from, to) = (from?, to?);
-            if [from, to].contains(&Gid::default()) {
-                continue;
-            }
-            let way = AhAttr {
-                dlid,
-                ..AhAttr::global(port_num, index as u8, to)
-            };
-            if let Ok(ah) = self.create_ah(pd, &way) {
-                self.destroy_ah(ah)?;
-                ways.push(way);
-            }
-        }
-        let none = || Failure::assertion("a GID to send from", "none");
-        if ways.is_empty() {
-            Err(none())
-        } else {
-            Ok(ways)
-        }
-    }
-
-    /// The parameters of connections on this port.
-    pub fn rc_params(&self) -> RcParams {
-        RcParams {
-            port_num: self.place.port_num,
-            sgid_index: self.place.sgid_index,
-            ..RcParams::default()
-        }
     }
 
     /// The backend.

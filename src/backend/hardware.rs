@@ -9,14 +9,14 @@ use std::thread;
 
 use crossbeam::channel;
 use serde::Deserialize;
-use verbs_api::{LinkLayer, PortState, Verbs};
-use verbs_scenarios::report::{BackendInfo, FailureReport};
+use verbs_api::{LinkLayer, Verbs};
+use verbs_scenarios::report::{BackendInfo, FailureReport, Outcome};
 use verbs_scenarios::{
     Attempt, Backend, Bounds, Deviation, FailureKind, Fixture, Negative, Place, Scenario,
     deviations, rule,
 };
 
-use super::{DevicePlace, OfHardware, checked, machine, word};
+use super::{DevicePlace, OfHardware, checked, machine, place, word};
 
 /// A device of this machine, and the one of the other side.
 #[derive(Clone, Debug)]
@@ -71,12 +71,9 @@ impl Hardware {
         }
         let driver = there.iter().find(|info| info.name == device);
         let driver = driver.map_or_else(String::new, |info| info.driver.clone());
-        let place = Place {
-            port_num: *port,
-            sgid_index: *gid_index,
-        };
-        let link_layer = check_place(machine.as_ref(), &device, place)?;
-        check_place(machine.as_ref(), &peer, place)?;
+        let mut both = vec![&device[..], &peer[..]];
+        both.dedup();
+        let (place, link_layer) = place::choose(machine.as_ref(), &both, *port, *gid_index)?;
         let simulated = machine::is_simulated(Some(&device));
         if let Some(text) = machine::locked_memory().filter(|_| !simulated) {
             // A standard error that is closed or full does not stop the run.
@@ -248,34 +245,6 @@ pub fn only(devices: &[String]) -> Box<dyn Verbs> {
     machine::verbs(Some(devices)).expect("a device was found")
 }
 
-/// The link layer there, if the suite can work there, before it tries.
-fn check_place(machine: &dyn Verbs, device: &str, place: Place) -> Result<LinkLayer, String> {
-    let Place {
-        port_num,
-        sgid_index,
-    } = place;
-    let in_words = |error: verbs_api::Error| format!("{device}: {error}");
-    let context = machine.open_device(device).map_err(in_words)?;
-    let ports = machine
-        .query_device(context)
-        .map_err(in_words)?
-        .phys_port_cnt;
-    if port_num == 0 || port_num > ports {
-        return Err(format!("{device} has no port {port_num}, but 1 to {ports}"));
-    }
-    let port = machine.query_port(context, port_num).map_err(in_words)?;
-    if port.state != PortState::Active {
-        return Err(format!("port {port_num} of {device} is {}", port.state));
-    }
-    if u32::from(sgid_index) >= port.gid_tbl_len {
-        let last = port.gid_tbl_len.saturating_sub(1);
-        return Err(format!(
-            "port {port_num} of {device} has no GID {sgid_index}, but 0 to {last}"
-        ));
-    }
-    Ok(port.link_layer)
-}
-
 /// What is read of the report of a process with one scenario.
 #[derive(Deserialize)]
 struct Report {
@@ -289,6 +258,8 @@ struct OneRun {
 
 #[derive(Deserialize)]
 struct Entry {
+    outcome: Outcome,
+    reason: Option<String>,
     negative: Option<Negative>,
     failure: Option<Failed>,
 }
@@ -304,11 +275,13 @@ struct Failed {
 
 impl Report {
     fn attempt(self, replay: String) -> Attempt {
-        let [
-            OneRun {
-                scenarios: [Entry { negative, failure }],
-            },
-        ] = self.runs;
+        let [OneRun { scenarios: [entry] }] = self.runs;
+        let Entry {
+            outcome,
+            reason,
+            negative,
+            failure,
+        } = entry;
         let failure = failure.map(|failed| FailureReport {
             kind: failed.kind,
             rule: failed
@@ -326,6 +299,7 @@ impl Report {
             negative,
             noted: failure.into_iter().collect(),
             ended_by: None,
+            skipped: reason.filter(|_| outcome == Outcome::Skipped),
         }
     }
 }

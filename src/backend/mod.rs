@@ -3,6 +3,7 @@
 
 mod hardware;
 mod machine;
+mod place;
 mod simulator;
 
 pub use hardware::{Hardware, only};
@@ -136,12 +137,13 @@ pub struct DevicePlace {
     /// The device at the other end of each connection [default: the same]
     #[arg(long, value_name = "NAME")]
     pub peer_device: Option<String>,
-    /// Port of the device
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub port: u8,
-    /// Index in the port's GID table
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub gid_index: u8,
+    /// Port of the device [default: the first that is active]
+    #[arg(long, value_name = "N")]
+    pub port: Option<u8>,
+    /// Index in the port's GID table [default: the first GID that is set, of RoCE version 2 if the
+    /// port is of RoCE]
+    #[arg(long, value_name = "N")]
+    pub gid_index: Option<u8>,
 }
 
 impl Args for Choice {

@@ -317,7 +317,9 @@ impl<'b> CmPair<'b> {
 
     /// Lets the client ask as it is. Gives the request.
     pub(super) fn ask_without(&self, param: &ConnParam<'_>) -> Result<CmEvent> {
-        self.client.cm.connect(self.id, param)?;
+        let (reads, answered) = (param.initiator_depth, param.responder_resources);
+        let asked = self.client.cm.connect(self.id, param);
+        self.client.setup.connected(reads, answered, asked)?;
         self.server.request(self.listener, Claim::NONE)
     }
 
@@ -329,7 +331,9 @@ impl<'b> CmPair<'b> {
         param: &ConnParam<'_>,
     ) -> Result<Link<'b>> {
         let to = self.server.end(accepted)?;
-        self.server.cm.accept(accepted, param)?;
+        let (reads, answered) = (param.initiator_depth, param.responder_resources);
+        let connected = self.server.cm.accept(accepted, param);
+        self.server.setup.connected(reads, answered, connected)?;
         Ok(Link {
             cm_pair: self,
             accepted,
