@@ -37,12 +37,14 @@ fn try_bind(setup: &Setup<'_>, b: &End<'_>, mw: Mw, info: MwBindInfo) -> Result<
 
 const BIND: u64 = 77;
 
-/// Lets the sends of B go, which wait for receives.
-fn release(setup: &Setup<'_>, Pair { a, .. }: &Pair<'_>, sends: u64) -> Result {
+/// Lets the sends of B go, which wait for receives: the completions of all that its queue holds.
+fn release(setup: &Setup<'_>, Pair { a, b }: &Pair<'_>, sends: u64, most: u64) -> Result<Vec<u64>> {
     for wr_id in 0..sends {
         a.recv(wr_id, LEN)?;
     }
-    setup.successes(a.recv_cq, sends as usize).map(drop)
+    let done = setup.successes(b.send_cq, most as usize)?;
+    setup.successes(a.recv_cq, sends as usize)?;
+    Ok(wr_ids(&done))
 }
 
 scenario!(bind_on_a_full_queue_is_refused: "SQ-03", "MW-23"; needs MW, RNR);
@@ -64,8 +66,7 @@ fn bind_on_a_full_queue_is_refused(setup: &Setup<'_>) -> Result {
                 in_case(&format!("{mw_type}, round {round}"), refused.map(drop))?;
                 check_eq!("MW-23", setup.query_mw(mw)?, before, "the window");
             }
-            release(setup, &pair, most)?;
-            let done = wr_ids(&setup.successes(b.send_cq, most as usize)?);
+            let done = release(setup, &pair, most, most)?;
             check_eq!("SQ-03", done, (0..most).collect::<Vec<_>>(), "the sends");
             setup.no_completion(b.send_cq, "SQ-03")?;
         }
@@ -77,36 +78,44 @@ fn bind_on_a_full_queue_is_refused(setup: &Setup<'_>) -> Result {
 }
 
 scenario!(bind_has_any_place_of_the_queue: "MW-27", "MW-02"; needs MW, RNR);
-/// Twice round the queue, the bind is at each place of it, between sends that wait.
+/// Twice round the queue, a bind is at each place of it, among sends that wait.
 fn bind_has_any_place_of_the_queue(setup: &Setup<'_>) -> Result {
-    const RULE: &str = "MW-27";
     for mw_type in BOTH {
         let (pair, most) = short(setup)?;
-        let b = pair.b;
         for place in 0..2 * most {
-            let mw = setup.alloc_mw(b.pd, mw_type)?;
-            let info = part(&b, b.landing(), LEN.into(), WRITE);
-            let (ahead, behind) = (place % most, most - 1 - place % most);
-            (0..ahead).try_for_each(|wr_id| b.send(wr_id, LEN))?;
-            try_bind(setup, &b, mw, info).rule(RULE)?;
-            (0..behind).try_for_each(|wr_id| b.send(100 + wr_id, LEN))?;
-            release(setup, &pair, most - 1)?;
-            let done = wr_ids(&setup.successes(b.send_cq, most as usize).rule(RULE)?);
-            let expected = (0..ahead).chain([BIND]).chain(100..100 + behind);
-            check_eq!(
-                RULE,
-                done,
-                expected.collect::<Vec<_>>(),
-                "the order of work"
-            );
-            let key = setup.query_mw(mw)?.rkey;
-            let opened = opens(setup, &pair, key, "MW-02");
-            in_case(&format!("{mw_type} at place {place} of {most}"), opened)?;
+            let bound = bind_among_sends(setup, &pair, mw_type, place % most, most);
+            in_case(&format!("{mw_type} at place {place} of {most}"), bound)?;
             // The next one starts a place further.
-            b.write(BIND, LEN)?;
-            setup.successes(b.send_cq, 1)?;
-            setup.dealloc_mw(mw)?;
+            pair.b.write(BIND, LEN)?;
+            setup.successes(pair.b.send_cq, 1)?;
         }
     }
     Ok(())
+}
+
+/// As many sends as this are ahead of the bind, and the others of the queue behind it.
+fn bind_among_sends(
+    setup: &Setup<'_>,
+    pair: &Pair<'_>,
+    mw_type: MwType,
+    ahead: u64,
+    most: u64,
+) -> Result {
+    const RULE: &str = "MW-27";
+    let b = pair.b;
+    let mw = setup.alloc_mw(b.pd, mw_type)?;
+    let info = part(&b, b.landing(), LEN.into(), WRITE);
+    (0..ahead).try_for_each(|wr_id| b.send(wr_id, LEN))?;
+    try_bind(setup, &b, mw, info).rule(RULE)?;
+    (ahead + 1..most).try_for_each(|wr_id| b.send(wr_id, LEN))?;
+    let done = release(setup, pair, most - 1, most).rule(RULE)?;
+    let expected = (0..ahead).chain([BIND]).chain(ahead + 1..most);
+    check_eq!(
+        RULE,
+        done,
+        expected.collect::<Vec<_>>(),
+        "the order of work"
+    );
+    opens(setup, pair, setup.query_mw(mw)?.rkey, "MW-02")?;
+    Ok(setup.dealloc_mw(mw)?)
 }
