@@ -4,7 +4,7 @@ use verbs_api::inc_rkey;
 use verbs_api::{ErrorKind, Mw, MwBind, MwBindInfo, MwType, PostError, QpAttrMask, QpCap, SendWr};
 
 use super::{BOTH, LEN, WRITE, opens, options, part};
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check_eq, in_case, value_in_case};
 use crate::{End, OfRule, Pair, PairOptions, Result, Setup, expect_err, wr_ids};
 
 /// Places that are asked for.
@@ -84,7 +84,7 @@ fn bind_has_any_place_of_the_queue(setup: &Setup<'_>) -> Result {
         let (pair, most) = short(setup)?;
         for place in 0..2 * most {
             let bound = bind_among_sends(setup, &pair, mw_type, place % most, most);
-            in_case(&format!("{mw_type} at place {place} of {most}"), bound)?;
+            value_in_case(&format!("{mw_type} at place {place} of {most}"), bound)?;
             // The next one starts a place further.
             pair.b.write(BIND, LEN)?;
             setup.successes(pair.b.send_cq, 1)?;

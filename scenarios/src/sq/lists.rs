@@ -3,7 +3,7 @@
 
 use verbs_api::{BatchEnd, PostError, QpCap, QpType, Remote, SendOps, SendWr, Sge};
 
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, value_in_case};
 use crate::kind::Kind;
 use crate::{Claim, End, OfRule, Pair, PairOptions, Result, Setup, pattern, wr_ids};
 
@@ -111,7 +111,7 @@ fn each_way(setup: &Setup<'_>, qp_type: QpType, kinds: &[Kind], ways: &[Way]) ->
             for way in ways {
                 let case = format!("{kind:?}, {way:?}, inline: {inline}");
                 let pair = setup.pair(options(qp_type, *kind, *way, inline))?;
-                in_case(&case, all_lists(setup, &pair, *kind, *way, inline))?;
+                value_in_case(&case, all_lists(setup, &pair, *kind, *way, inline))?;
             }
         }
     }
