@@ -15,7 +15,7 @@ fn agree(verb: Verb, fields: impl IntoIterator<Item = Field>) -> Result<()> {
         .into_iter()
         .find(wrong)
         .map_or(Ok(()), |(field, ..)| {
-            let text = format!("the field {field} is not what the object was made with");
+            let text = format!("the field {field} has another value than it must have");
             Err(Error::new(verb, ErrorKind::Io, Cause::Text(text.into())))
         })
 }

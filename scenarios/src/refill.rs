@@ -268,9 +268,10 @@ fn fill(setup: &Setup<'_>, b: &End<'_>, options: PairOptions, rule: &'static str
     let room = [b.sge(b.landing(), LEN + b.grh())];
     for wr_id in 0..TOO_MANY {
         let list = [RecvWr::new(wr_id, &room)];
-        let posted = match has_srq(b, options) {
-            true => setup.post_srq_recv(b.srq(), &list),
-            false => setup.post_recv(b.qp, &list),
+        let posted = if has_srq(b, options) {
+            setup.post_srq_recv(b.srq(), &list)
+        } else {
+            setup.post_recv(b.qp, &list)
         };
         if posted.is_err() {
             expect_err(posted, ErrorKind::NoMemory, rule)?;

@@ -95,9 +95,10 @@ impl Message {
         }
         a.post(kind.work_with(a, n << 32, &[a.sge(0, len)], imm))?;
         let sent = setup.successes(a.send_cq, 1)?[0];
-        let opcode = match kind.is_write() {
-            true => WcOpcode::RdmaWrite,
-            false => WcOpcode::Send,
+        let opcode = if kind.is_write() {
+            WcOpcode::RdmaWrite
+        } else {
+            WcOpcode::Send
         };
         check_eq!("WC-04", sent.opcode, opcode, "opcode of the send");
         check_eq!("WC-02", sent.wr_id, n << 32, "wr_id of the send");
@@ -105,13 +106,15 @@ impl Message {
         if !kind.takes_a_receive() {
             return Ok(());
         }
-        let wc = match extended {
-            true => read(setup, b.recv_cq, 1)?[0],
-            false => as_read(&setup.successes(b.recv_cq, 1)?[0], WcFields::STANDARD),
+        let wc = if extended {
+            read(setup, b.recv_cq, 1)?[0]
+        } else {
+            as_read(&setup.successes(b.recv_cq, 1)?[0], WcFields::STANDARD)
         };
-        let opcode = match kind.is_write() {
-            true => WcOpcode::RecvRdmaWithImm,
-            false => WcOpcode::Recv,
+        let opcode = if kind.is_write() {
+            WcOpcode::RecvRdmaWithImm
+        } else {
+            WcOpcode::Recv
         };
         check_eq!("WC-05", (wc.status, wc.opcode), (WcStatus::Success, opcode));
         check_eq!("WC-02", wc.wr_id, !n);
