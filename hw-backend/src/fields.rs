@@ -55,8 +55,8 @@ impl Qp {
         })?
     }
 
-    /// Checks that `struct ibv_qp` has the state that the queue pair was changed to. A thread that
-    /// queries it meanwhile may have learned of a failure.
+    /// Checks that `struct ibv_qp` has the state that the queue pair was changed to, or one of
+    /// failure: another thread may have queried it in between.
     pub(crate) fn check_state(&self, verb: Verb, to: QpState) -> Result<()> {
         // SAFETY: the QP is live.
         let read = |qp: *mut ibv_qp| QpState::from(unsafe { (*qp).state });
