@@ -64,7 +64,7 @@ impl Hw {
             unacked: AtomicU32::new(0),
             async_unacked: AtomicU32::new(0),
             _parent: parent,
-            _device: device,
+            device,
         };
         let handle = self.insert(|t| &mut t.cqs, CqHandle::from_parts, context, cq);
         self.tables.lock().cq_handles.insert(address, handle);

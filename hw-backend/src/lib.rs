@@ -17,6 +17,7 @@
 //! | `srq` | shared receive queues |
 //! | `xrc` | XRC domains and their queue pairs |
 //! | `batch` | batches of sends |
+//! | `fields` | fields of C structures that programs read |
 //! | `errno` | errors of C |
 //! | `parent`, `dm` | parent domains and thread domains; device memory |
 //! | `region` | regions of other memory, or with other addresses |
@@ -41,6 +42,7 @@ mod dmabuf;
 mod ece;
 mod errno;
 mod events;
+mod fields;
 mod hw;
 mod mcast;
 mod mw;

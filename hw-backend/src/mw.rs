@@ -42,7 +42,7 @@ impl Hw {
             raw,
             mw_type,
             context,
-            _pd: parent,
+            pd: parent,
         };
         Ok(self.insert(|t| &mut t.mws, MwHandle::from_parts, context, mw))
     }
@@ -58,6 +58,7 @@ impl Hw {
     /// The fields of `struct ibv_mw`.
     pub(crate) fn window_attr(&self, mw: MwHandle) -> Result<MwAttr> {
         let found = self.mw(Verb::QueryMw, mw)?;
+        found.check_fields(Verb::QueryMw)?;
         // SAFETY: the window is live.
         let read = |mw| unsafe { rkey_of(mw) }.load(Ordering::Relaxed);
         let rkey = found.raw.with(Verb::QueryMw, read)?;

@@ -76,7 +76,7 @@ pub(crate) struct Mw {
     pub(crate) raw: Owned<c::ibv_mw>,
     pub(crate) mw_type: MwType,
     pub(crate) context: Context,
-    pub(crate) _pd: Arc<Pd>,
+    pub(crate) pd: Arc<Pd>,
 }
 
 #[derive(Debug)]
@@ -109,7 +109,7 @@ pub(crate) struct Cq {
     pub(crate) unacked: AtomicU32,
     pub(crate) async_unacked: AtomicU32,
     pub(crate) _parent: Option<Arc<Pd>>,
-    pub(crate) _device: Arc<Device>,
+    pub(crate) device: Arc<Device>,
 }
 
 /// The state of an iteration over a CQ.
@@ -136,8 +136,8 @@ pub(crate) struct Qp {
     /// The id that it was made for, and is destroyed through.
     pub(crate) id: Option<Arc<Id>>,
     pub(crate) cqs: Vec<Arc<Cq>>,
-    pub(crate) _srq: Option<Arc<Srq>>,
-    pub(crate) _pd: Option<Arc<Pd>>,
+    pub(crate) srq: Option<Arc<Srq>>,
+    pub(crate) pd: Option<Arc<Pd>>,
     pub(crate) _xrcd: Option<Arc<Xrcd>>,
     pub(crate) device: Arc<Device>,
 }

@@ -78,10 +78,10 @@ impl Hw {
             connection: Mutex::new(None),
             id,
             cqs,
-            _srq: srq,
+            srq,
             _xrcd: None,
             device: parent.device.clone(),
-            _pd: Some(parent),
+            pd: Some(parent),
         };
         let handle = self.insert(|t| &mut t.qps, QpHandle::from_parts, pd.context(), qp);
         self.tables.lock().qp_handles.insert(address, handle);

@@ -78,6 +78,7 @@ impl Hw {
     pub(crate) fn srq_attr(&self, srq: SrqHandle) -> Result<SrqAttr> {
         let verb = Verb::QuerySrq;
         let found = self.srq(verb, srq)?;
+        found.check_fields(verb)?;
         let mut attr = ibv_srq_attr::default();
         // SAFETY: the SRQ is live.
         let query = |srq| unsafe { library::ibv_query_srq(srq, &mut attr) };

@@ -412,6 +412,7 @@ impl Verbs for Hw {
 
     fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {
         let found = self.cq(Verb::QueryCq, cq)?;
+        found.check_fields(Verb::QueryCq)?;
         // SAFETY: the CQ is live.
         let cqe = |cq: *mut ibv_cq| unsafe { (*cq).cqe };
         let cqe = found.raw.with(Verb::QueryCq, cqe)?;
@@ -498,6 +499,7 @@ impl Verbs for Hw {
     fn query_qp(&self, qp: QpHandle, mask: QpAttrMask) -> Result<QpQuery> {
         let verb = Verb::QueryQp;
         let found = self.qp(verb, qp)?;
+        found.check_fields(verb)?;
         let mut attr = ibv_qp_attr::default();
         let mut init = ibv_qp_init_attr::default();
         let mask = mask.bits() as c_int;
@@ -533,12 +535,14 @@ impl Verbs for Hw {
     fn modify_qp(&self, qp: QpHandle, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
         let verb = Verb::ModifyQp;
         let found = self.qp(verb, qp)?;
+        let to = mask.contains(QpAttrMask::STATE).then_some(attr.qp_state);
         let mut attr = ibv_qp_attr::to_c(attr);
         let mask = mask.bits() as c_int;
         let _rest = found.cqs_at_rest(verb)?;
         // SAFETY: the QP is live.
         let modify = |qp| unsafe { library::ibv_modify_qp(qp, &mut attr, mask) };
-        found.raw.call(verb, modify)
+        found.raw.call(verb, modify)?;
+        to.map_or(Ok(()), |to| found.check_state(verb, to))
     }
 
     fn query_ece(&self, qp: QpHandle) -> Result<Ece> {

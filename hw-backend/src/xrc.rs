@@ -119,8 +119,8 @@ impl Hw {
             connection: Mutex::new(None),
             id: None,
             cqs: Vec::new(),
-            _srq: None,
-            _pd: None,
+            srq: None,
+            pd: None,
             device: parent.device.clone(),
             _xrcd: Some(parent),
         };

@@ -28,6 +28,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     lets_go_of_its_channel,
     completions_of_a_destroyed_qp_all_stay_or_all_go,
     completions_of_a_reset_qp_all_stay_or_all_go,
+    completions_of_a_destroyed_qp_give_their_room_back,
+    completions_of_a_reset_qp_give_their_room_back,
 ];
 
 scenario!(cq_of_a_qp_is_busy_and_stays_usable: "CQ-DESTROY-01"; hazards MAY_CRASH);
@@ -342,6 +344,73 @@ fn so_many_stay_or_go(setup: &Setup<'_>, count: u64, go: impl Fn(&End<'_>) -> Re
     // Nothing of them is left that a request could find.
     setup.arm(cq, Arm::SOLICITED)?;
     setup.no_event(stays.b.channel, "CQ-DESTROY-08")
+}
+
+scenario!(completions_of_a_destroyed_qp_give_their_room_back: "CQ-DESTROY-08", "CQ-CREATE-02");
+fn completions_of_a_destroyed_qp_give_their_room_back(setup: &Setup<'_>) -> Result {
+    room_comes_back(setup, |end| Ok(setup.destroy_qp(end.qp, setup.wait())?))
+}
+
+scenario!(completions_of_a_reset_qp_give_their_room_back:
+    "CQ-DESTROY-08", "CQ-CREATE-02"; needs MODIFY_CONNECT);
+fn completions_of_a_reset_qp_give_their_room_back(setup: &Setup<'_>) -> Result {
+    room_comes_back(setup, |end| setup.to_reset(end.qp))
+}
+
+/// One QP after the other goes with as many completions as the CQ has entries, of receives and of
+/// sends. The CQ has room for as many of the next one.
+fn room_comes_back(setup: &Setup<'_>, go: impl Fn(&End<'_>) -> Result) -> Result {
+    const RULE: Claim = Claim::two("CQ-DESTROY-08", "CQ-CREATE-02");
+    let options = PairOptions {
+        send_cqe: 6,
+        recv_cqe: 6,
+        cap: QpCap {
+            max_send_wr: 32,
+            max_recv_wr: 32,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    };
+    let first = setup.pair(options)?;
+    let [sends, receives] = [first.b.send_cq, first.b.recv_cq];
+    let room = |cq| Ok::<_, Failure>(setup.query_cq(cq)?.cqe as usize);
+    let counts = [room(sends)?, room(receives)?];
+    let fill = |Pair { a, b }: &Pair<'_>| -> Result {
+        for wr_id in 0..counts[0] as u64 {
+            b.write(wr_id, 8)?;
+        }
+        for wr_id in 0..counts[1] as u64 {
+            b.recv(wr_id, 8)?;
+            a.send(wr_id, 8)?;
+            setup.successes(a.send_cq, 1)?;
+        }
+        setup.settle()
+    };
+    let mut pair = first;
+    for _ in 0..3 {
+        fill(&pair)?;
+        go(&pair.b)?;
+        // They are those of a device that leaves them there.
+        setup.drain(sends)?;
+        setup.drain(receives)?;
+        pair = setup.connect(
+            setup.end(setup.ctx_a(), options)?,
+            setup.end_on(sends, receives, options)?,
+            options,
+        )?;
+    }
+    fill(&pair)?;
+    for (cq, count) in [(sends, counts[0]), (receives, counts[1])] {
+        let got = setup.successes(cq, count).rule(RULE)?;
+        let expected: Vec<_> = (0..count as u64).collect();
+        check_eq!(
+            RULE,
+            crate::wr_ids(&got),
+            expected,
+            "the completions that fit"
+        );
+    }
+    setup.no_async_event(pair.b.context, RULE)
 }
 
 /// Passes a solicited message from A to B. The completion of its receive is then there, and not

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use verbs_api::{
-    Access, Capabilities, CompChannel, Context, Cq, CqInit, Handle, Mr, MrAttr, Pd, Qp, QpCap,
-    QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendOps, SendWr, Sge, Srq, SrqInit, Wc,
-    Xrcd, XrcdInit, connect,
+    Access, Capabilities, CompChannel, Context, Cq, CqInit, CqInitEx, Handle, Mr, MrAttr, Pd, Qp,
+    QpCap, QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendOps, SendWr, Sge, Srq, SrqInit,
+    Wc, Xrcd, XrcdInit, connect,
 };
 
 use crate::claim::Claim;
@@ -39,7 +39,7 @@ pub struct End<'b> {
     setup: &'b Setup<'b>,
     peer: Option<Peer>,
     /// Where its receives go, instead of the queue pair.
-    xrc_srq: Option<Srq>,
+    srq: Option<Srq>,
     /// The open device.
     pub context: Context,
     /// The protection domain of the region and the queue pair.
@@ -96,6 +96,11 @@ pub struct PairOptions {
     pub recv_cqe: i32,
     /// Sends and receives of an end share one CQ, of `recv_cqe` entries. Default: no.
     pub one_cq: bool,
+    /// The CQ of receives is an extended one. Default: no.
+    pub extended: bool,
+    /// The receives of an end go to an SRQ of its own, of `max_recv_wr` receives, as they always do
+    /// with XRC_SEND. Default: no.
+    pub srq: bool,
     /// The CQs have a channel. Default: yes.
     pub channel: bool,
     /// The CQ of sends has a channel of its own. Default: no, both CQs share one.
@@ -121,6 +126,8 @@ impl Default for PairOptions {
             send_cqe: 64,
             recv_cqe: 64,
             one_cq: false,
+            extended: false,
+            srq: false,
             channel: true,
             separate_channels: false,
             cap: QpCap::default(),
@@ -187,7 +194,7 @@ impl<'v> Setup<'v> {
         let options = self.fitting(options);
         let context = xrcd.context();
         let channel = self.create_comp_channel(context)?;
-        let cq = self.create_cq(context, &CqInit::new(options.recv_cqe).channel(channel))?;
+        let cq = self.recv_cq(context, Some(channel), options)?;
         let pd = self.alloc_pd(context)?;
         let mr = self.alloc_mr(pd, options.mem, options.access)?;
         let srq = self.create_srq(pd, &SrqInit::new(options.cap.max_recv_wr).xrc(xrcd, cq))?;
@@ -198,7 +205,7 @@ impl<'v> Setup<'v> {
         Ok(End {
             setup: self,
             peer: None,
-            xrc_srq: Some(srq),
+            srq: Some(srq),
             context,
             pd,
             mr,
@@ -236,20 +243,29 @@ impl<'v> Setup<'v> {
         } else {
             recv_channel
         };
-        let cq = |cqe, channel| {
-            let init = CqInit {
-                channel,
-                ..CqInit::new(cqe)
-            };
-            self.create_cq(context, &init)
-        };
-        let recv_cq = cq(options.recv_cqe, recv_channel)?;
+        let recv_cq = self.recv_cq(context, recv_channel, options)?;
         let send_cq = if options.one_cq {
             recv_cq
         } else {
-            cq(options.send_cqe, send_channel)?
+            let channel = send_channel;
+            let init = CqInit::new(options.send_cqe);
+            self.create_cq(context, &CqInit { channel, ..init })?
         };
         self.end_on(send_cq, recv_cq, options)
+    }
+
+    fn recv_cq(
+        &self,
+        context: Context,
+        channel: Option<CompChannel>,
+        options: PairOptions,
+    ) -> verbs_api::Result<Cq> {
+        let init = CqInit::new(options.recv_cqe);
+        let init = CqInit { channel, ..init };
+        if options.extended {
+            return self.create_cq_ex(context, &CqInitEx::new(init));
+        }
+        self.create_cq(context, &init)
     }
 
     /// An end on CQs that exist, with a protection domain and region of its own, its queue pair
@@ -257,12 +273,14 @@ impl<'v> Setup<'v> {
     pub fn end_on(&self, send_cq: Cq, recv_cq: Cq, options: PairOptions) -> Result<End<'_>> {
         let pd = self.alloc_pd(recv_cq.context())?;
         let mr = self.alloc_mr(pd, options.mem, options.access)?;
+        let init = SrqInit::new(options.cap.max_recv_wr);
+        let srq = options.srq.then(|| self.create_srq(pd, &init));
         let parts = EndParts {
             pd,
             mr,
             send_cq,
             recv_cq,
-            srq: None,
+            srq: srq.transpose()?,
         };
         self.end_of(parts, options)
     }
@@ -314,7 +332,8 @@ impl<'v> Setup<'v> {
                 }
                 _ => None,
             };
-            let srqn = to.xrc_srq.map(|srq| self.srq_num(srq)).transpose()?;
+            let srq = to.srq.filter(|_| to.qp_type == QpType::XrcRecv);
+            let srqn = srq.map(|srq| self.srq_num(srq)).transpose()?;
             let mem = to.mem;
             Ok(Some(Peer { mem, ud, srqn }))
         };
@@ -396,7 +415,7 @@ pub(crate) fn end_by<'b>(
     Ok(End {
         setup,
         peer: None,
-        xrc_srq: None,
+        srq,
         context,
         pd,
         mr,
@@ -483,9 +502,12 @@ impl<'b> End<'b> {
         }
     }
 
-    /// The SRQ of an XRC_RECV end.
+    /// Its SRQ.
+    ///
+    /// # Panics
+    /// If its receives go to the queue pair.
     pub fn srq(&self) -> Srq {
-        self.xrc_srq.expect("the end is of XRC_RECV")
+        self.srq.expect("the end has an SRQ")
     }
 
     /// Posts one send to the peer.
@@ -553,7 +575,7 @@ impl<'b> End<'b> {
 
     /// Posts one receive.
     pub fn post_recv(&self, wr: RecvWr<'_>) -> Result {
-        match self.xrc_srq {
+        match self.srq {
             Some(srq) => Ok(self.setup.post_srq_recv(srq, &[wr])?),
             None => Ok(self.setup.post_recv(self.qp, &[wr])?),
         }
@@ -597,7 +619,8 @@ impl<'b> End<'b> {
         result.rule(rule)
     }
 
-    fn grh(&self) -> u32 {
+    /// Bytes that the GRH takes at the start of a receive.
+    pub(crate) fn grh(&self) -> u32 {
         if self.qp_type == QpType::Ud {
             GRH_LEN
         } else {

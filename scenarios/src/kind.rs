@@ -1,6 +1,6 @@
 //! The kinds of work for a send queue.
 
-use verbs_api::{SendOp, SendWr, Sge};
+use verbs_api::{Remote, SendOp, SendWr, Sge};
 
 use crate::End;
 
@@ -36,21 +36,26 @@ impl Kind {
         sges: &'s [Sge],
         imm_data: [u8; 4],
     ) -> SendWr<'s> {
-        let op = match self {
+        SendWr::new(wr_id, self.op(a.remote(), imm_data), sges)
+    }
+
+    /// The operation, with this place at the peer and this immediate data if it has any.
+    pub(crate) fn op(self, remote: Remote, imm_data: [u8; 4]) -> SendOp {
+        match self {
             Self::Send => SendOp::Send,
             Self::SendImm => SendOp::SendWithImm { imm_data },
-            Self::Write => SendOp::RdmaWrite { remote: a.remote() },
-            Self::WriteImm => SendOp::RdmaWriteWithImm {
-                remote: a.remote(),
-                imm_data,
-            },
-            Self::Read => SendOp::RdmaRead { remote: a.remote() },
-        };
-        SendWr::new(wr_id, op, sges)
+            Self::Write => SendOp::RdmaWrite { remote },
+            Self::WriteImm => SendOp::RdmaWriteWithImm { remote, imm_data },
+            Self::Read => SendOp::RdmaRead { remote },
+        }
     }
 
     pub(crate) fn has_imm(self) -> bool {
         matches!(self, Self::SendImm | Self::WriteImm)
+    }
+
+    pub(crate) fn is_write(self) -> bool {
+        matches!(self, Self::Write | Self::WriteImm)
     }
 
     /// The peer needs a receive for it.

@@ -70,6 +70,7 @@ mod qp_destroy;
 mod qp_flush;
 mod qp_state;
 mod rdma;
+mod refill;
 mod rnr;
 mod ro;
 mod rq;
@@ -137,6 +138,7 @@ pub const GROUPS: &[Group] = &[
     group!(rq, "Receive queues"),
     group!(srq, "Shared receive queues"),
     group!(xrc, "Extended reliable connections"),
+    group!(refill, "Queues filled again after failures"),
     group!(life, "Life of objects"),
     group!(rdma, "RDMA Read and Write"),
     group!(ro, "Order of data in memory"),

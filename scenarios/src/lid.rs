@@ -199,7 +199,7 @@ fn receiver_of_a_datagram_by_lid_can_reply(setup: &Setup<'_>) -> Result {
     let Some(way) = by_lid(setup, a.pd, b.context)? else {
         return Ok(());
     };
-    for sl in [0, 5] {
+    for sl in [0, 5, 8, 15] {
         b.recv(1, LEN)?;
         let way = AhAttr { sl, ..way };
         send(setup, &a, &way, b.qp_num, 7, RULE)?;

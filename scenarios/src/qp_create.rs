@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use verbs_api::behavior::Rounding;
 use verbs_api::lab::Limit;
 use verbs_api::{
-    Cq, ErrorKind, QpAttr, QpAttrMask as M, QpCap, QpInit, QpQuery, QpState, QpType, RecvWr,
-    SendWr, Wait,
+    Cq, ErrorKind, GlobalRoute, QpAttr, QpAttrMask as M, QpCap, QpInit, QpQuery, QpState, QpType,
+    RecvWr, SendWr, Wait,
 };
 
 use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::fresh_qp::{FreshQp, required};
 use crate::{
-    End, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err, expect_err_among,
+    End, OfRule, Pair, PairOptions, QKEY, Result, Scenario, Setup, expect_err, expect_err_among,
 };
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -247,21 +247,73 @@ fn query_tells_what_was_set_on_a_ud_qp(setup: &Setup<'_>) -> Result {
     tells_what_was_set(setup, QpType::Ud)
 }
 
-/// After each transition, all attributes that were set so far, and the sizes.
+/// The least values, others, and the greatest that their fields have room for.
 fn tells_what_was_set(setup: &Setup<'_>, qp_type: QpType) -> Result {
+    let device = setup.query_device(setup.ctx_a())?;
+    for (what, attr) in [
+        ("least", QpAttr::default()),
+        (
+            "other",
+            QpAttr {
+                qkey: QKEY,
+                rq_psn: 0x123456,
+                sq_psn: 0x654321,
+                dest_qp_num: 0x654321,
+                timeout: 13,
+                retry_cnt: 5,
+                rnr_retry: 3,
+                min_rnr_timer: 17,
+                max_rd_atomic: 2,
+                max_dest_rd_atomic: 4,
+                ..QpAttr::default()
+            },
+        ),
+        (
+            "greatest",
+            QpAttr {
+                qkey: 0x7fff_ffff,
+                rq_psn: 0xff_ffff,
+                sq_psn: 0xff_ffff,
+                dest_qp_num: 0xff_ffff,
+                timeout: 31,
+                retry_cnt: 7,
+                rnr_retry: 7,
+                min_rnr_timer: 31,
+                max_rd_atomic: device.max_qp_init_rd_atom,
+                max_dest_rd_atomic: device.max_qp_rd_atom,
+                ..QpAttr::default()
+            },
+        ),
+    ] {
+        let mut qp = FreshQp::new(setup, qp_type)?;
+        let mut way = qp.av();
+        if what == "greatest" {
+            way.sl = 15;
+            way.grh = way.grh.map(|grh| GlobalRoute {
+                traffic_class: 0xff,
+                flow_label: 0xf_ffff,
+                ..grh
+            });
+        }
+        qp.attr = QpAttr {
+            path_mtu: qp.attr.path_mtu,
+            qp_access_flags: qp.attr.qp_access_flags,
+            port_num: qp.attr.port_num,
+            ah_attr: Some(way),
+            ..attr
+        };
+        in_case(
+            &format!("{what} values"),
+            tells_of_each_transition(setup, &qp),
+        )?;
+    }
+    Ok(())
+}
+
+/// After each transition, all attributes that were set so far, and the sizes.
+fn tells_of_each_transition(setup: &Setup<'_>, qp: &FreshQp<'_>) -> Result {
     const RULE: &str = "QP-CREATE-08";
-    let mut qp = FreshQp::new(setup, qp_type)?;
-    qp.attr = QpAttr {
-        rq_psn: 0x123456,
-        sq_psn: 0x654321,
-        timeout: 13,
-        retry_cnt: 5,
-        rnr_retry: 3,
-        min_rnr_timer: 17,
-        max_rd_atomic: 2,
-        max_dest_rd_atomic: 4,
-        ..qp.attr
-    };
+    let qp_type = qp.end.qp_type;
     let init = qp.query()?.init;
     let mut set = M::empty();
     let up = [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Sqd];
@@ -289,8 +341,11 @@ fn of(bit: M, attr: &QpAttr) -> String {
         M::PORT => attr.port_num.to_string(),
         M::QKEY => format!("{:#x}", attr.qkey),
         M::AV => {
+            // Ethernet has no service levels, and the hop limit may be that of the route.
             let route = attr.ah_attr.and_then(|av| av.grh);
-            format!("{:?}", route.map(|grh| (grh.dgid, grh.sgid_index)))
+            let fields =
+                |grh: GlobalRoute| (grh.dgid, grh.sgid_index, grh.traffic_class, grh.flow_label);
+            format!("{:?}", route.map(fields))
         }
         M::PATH_MTU => format!("{:?}", attr.path_mtu),
         M::TIMEOUT => attr.timeout.to_string(),

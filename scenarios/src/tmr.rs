@@ -41,6 +41,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     again::answers_that_come_again_late_mean_nothing,
     again::peer_is_one_queue_pair_of_one_port,
     again::each_lost_response_is_noticed_by_the_next,
+    again::read_that_comes_again_leaves_a_longer_message_as_it_is,
     again::no_more_than_half_of_all_numbers_are_under_way,
     window::answer_counts_the_requests_that_are_completed,
     window::long_message_is_acknowledged_on_its_way,

@@ -193,7 +193,12 @@ fn grh_has_the_route_of_the_address_handle(setup: &Setup<'_>) -> Result {
     let pair = ud_pair(setup)?;
     for way in setup.ways(pair.a.pd)? {
         // Switches may change the last two bits of the class (congestion).
-        for (traffic_class, flow_label, hop_limit) in [(0, 0, 255), (0xb8, 0xa_bcde, 7)] {
+        for (traffic_class, flow_label, hop_limit) in [
+            (0, 0, 255),
+            (0xb8, 0xa_bcde, 7),
+            (0x80, 0x8_0000, 128),
+            (0xfc, 0xf_ffff, 1),
+        ] {
             let route = way.grh.map(|grh| GlobalRoute {
                 traffic_class,
                 flow_label,

@@ -84,6 +84,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     modify::unknown_attribute_is_refused,
     modify::attribute_out_of_range_is_refused,
     modify::value_that_is_wider_than_its_field_is_as_declared,
+    modify::number_that_is_wider_than_in_packets_is_refused_or_cut,
     modify::bad_address_of_the_peer_is_refused,
     modify::address_that_no_device_has_is_as_declared,
     post::list_of_sends_stops_at_the_bad_one,

@@ -103,7 +103,7 @@ fn go_on(setup: &Setup<'_>, cq: Cq) -> Result {
 }
 
 /// Reads `count` completions, with an iteration for each.
-fn read(setup: &Setup<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
+pub(crate) fn read(setup: &Setup<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
     let one = |_| {
         start(setup, cq)?;
         let wc = setup.read_wc(cq)?;
@@ -286,7 +286,7 @@ fn plain_cq_is_not_iterated(setup: &Setup<'_>) -> Result {
 }
 
 /// A completion as `ibv_poll_cq` gives it, with these fields.
-fn as_read(wc: &Wc, fields: WcFields) -> WcEx {
+pub(crate) fn as_read(wc: &Wc, fields: WcFields) -> WcEx {
     let has = |field| fields.contains(field);
     let mut read = WcEx::default();
     read.wr_id = wc.wr_id;

@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `bind` | what a bind does, and its order among others |
+//! | `ring` | binds on a full queue, and at each of its places |
 //! | `fault` | binds that fail |
 //! | `access` | the memory that a window opens, and the queue pairs that may use it |
 //! | `inval` | invalidation, by the owner and by the peer |
@@ -13,6 +14,7 @@ mod bind;
 mod fault;
 mod inval;
 mod life;
+mod ring;
 
 use verbs_api::{
     Access, Mr, Mw, MwBind, MwBindInfo, MwType, RcParams, Remote, SendWr, WcOpcode, WcStatus,
@@ -40,6 +42,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     bind::binds_complete_in_order_and_before_what_is_behind_starts,
     bind::uc_queue_pair_binds,
     bind::ud_queue_pair_does_not_bind,
+    ring::bind_on_a_full_queue_is_refused,
+    ring::bind_has_any_place_of_the_queue,
     fault::region_must_allow_to_be_bound,
     fault::window_to_be_written_needs_a_region_that_may_be_written,
     fault::window_lies_within_its_region,

@@ -6,11 +6,13 @@
 //! | `post` | what a post takes and answers; inline data |
 //! | `order` | order of work, fences, when work is done |
 //! | `owned` | whose the bytes of work are |
+//! | `lists` | lists of several entries, and messages of no bytes |
 //! | `batch` | sends that are posted as a whole or not at all |
 //! | `apart` | queue pairs and threads side by side |
 
 mod apart;
 mod batch;
+mod lists;
 pub(crate) mod opcode;
 mod order;
 mod owned;
@@ -51,6 +53,14 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     post::message_without_entries_has_no_bytes,
     post::message_without_entries_has_no_bytes_on_uc,
     post::message_without_entries_has_no_bytes_on_ud,
+    lists::each_entry_of_a_list_counts,
+    lists::each_entry_of_a_list_counts_on_uc,
+    lists::each_entry_of_a_list_counts_on_ud,
+    lists::each_entry_of_a_list_counts_on_xrc,
+    lists::each_entry_of_a_batch_counts,
+    lists::each_entry_of_a_batch_counts_on_uc,
+    lists::each_entry_of_a_batch_counts_on_ud,
+    lists::each_entry_of_a_batch_counts_on_xrc,
     post::inline_data_is_taken_at_the_post,
     post::inline_data_is_taken_at_the_post_however_long_it_waits,
     post::inline_data_is_refused_without_its_flag,

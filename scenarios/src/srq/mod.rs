@@ -78,6 +78,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     slots::slot_is_free_when_an_iteration_comes_to_its_completion,
     slots::slots_of_a_qp_that_goes_are_free_with_its_completions,
     slots::slots_of_a_qp_that_is_reset_are_free_with_its_completions,
+    slots::slots_are_free_in_whatever_order_receives_complete,
+    slots::slots_are_free_in_whatever_order_datagrams_complete,
     slots::slots_are_free_when_the_cq_is_destroyed,
     slots::slot_of_a_completion_lost_to_an_overrun,
     slots::slots_of_completions_that_are_overwritten,

@@ -1,7 +1,7 @@
 //! When the slot of a receive is free again: whatever becomes of its completion.
 
 use verbs_api::behavior::SqRelease;
-use verbs_api::{AsyncEventType, Cq, CqFlags, CqInit, CqInitEx, Element, QpCap, Wait, Wc};
+use verbs_api::{AsyncEventType, Cq, CqFlags, CqInit, CqInitEx, Element, QpCap, QpType, Wait, Wc};
 
 use super::Shared;
 use crate::cq_ovr::impatient;
@@ -149,6 +149,61 @@ fn slots_of_a_qp_that(setup: &Setup<'_>, goes: impl Fn(&Slots<'_>) -> Result) ->
     in_case("when it goes", slots.frees(removed, SLOT))?;
     setup.poll_all(slots.cq)?;
     in_case("after a poll", slots.frees(left, SLOT))
+}
+
+scenario!(slots_are_free_in_whatever_order_receives_complete: "SRQ-19"; needs SRQ);
+fn slots_are_free_in_whatever_order_receives_complete(setup: &Setup<'_>) -> Result {
+    in_any_order(setup, QpType::Rc)
+}
+
+scenario!(slots_are_free_in_whatever_order_datagrams_complete: "SRQ-19"; needs UD, SRQ);
+fn slots_are_free_in_whatever_order_datagrams_complete(setup: &Setup<'_>) -> Result {
+    in_any_order(setup, QpType::Ud)
+}
+
+/// The completion of one receive stays where it is, while the others complete on two QPs, are
+/// polled in another order than that of their receives, and are posted again.
+fn in_any_order(setup: &Setup<'_>, qp_type: QpType) -> Result {
+    let all = Shared::new(setup, 8)?.room()?;
+    for late in [0, 1, all - 1] {
+        let shared = Shared::new(setup, 8)?;
+        let pair = || shared.pair(PairOptions::of(qp_type));
+        let (last, both) = (pair()?, [pair()?, pair()?]);
+        let pass = |pair: &Pair<'_>| -> Result {
+            pair.a.send(1, 8)?;
+            setup.successes(pair.a.send_cq, 1).rule(SLOT).map(drop)
+        };
+        shared.post(0..all)?;
+        let rest = all as usize - 1;
+        for turn in 0..rest {
+            if turn as u64 == late {
+                pass(&last)?;
+            }
+            pass(&both[turn % 2])?;
+        }
+        if late == all - 1 {
+            pass(&last)?;
+        }
+        let expected: Vec<_> = (0..all).filter(|wr_id| *wr_id != late).collect();
+        for round in 0..4 {
+            let mut got = Vec::new();
+            for (pair, count) in [(&both[1], rest / 2), (&both[0], rest - rest / 2)] {
+                let taken = wr_ids(&setup.successes(pair.b.recv_cq, count).rule(SLOT)?);
+                let posted = shared.post(taken.iter().copied()).rule(SLOT);
+                in_case(
+                    &format!("receive {late} of {all} is late, round {round}"),
+                    posted,
+                )?;
+                got.extend(taken);
+            }
+            got.sort_unstable();
+            check_eq!(SLOT, got, expected, "the receives that were taken");
+            (0..rest).try_for_each(|turn| pass(&both[turn % 2]))?;
+        }
+        let got = wr_ids(&setup.successes(last.b.recv_cq, 1).rule(SLOT)?);
+        check_eq!(SLOT, got, [late], "the late one");
+    }
+    Ok(())
 }
 
 scenario!(slots_are_free_when_the_cq_is_destroyed: "SRQ-19"; needs SRQ);

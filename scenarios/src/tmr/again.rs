@@ -7,6 +7,7 @@ use verbs_api::{Mtu, QpState, RcParams, SendWr, WcStatus};
 
 use super::with;
 use crate::failure::{check, check_eq, in_case};
+use crate::kind::Kind;
 use crate::{OfRule, Pair, PairOptions, Result, Setup, wr_ids};
 
 /// The least time-out here, 1.05 ms, and its code.
@@ -155,6 +156,53 @@ fn read_that_is_tried_again_asks_for_what_is_missing(setup: &Setup<'_>) -> Resul
         }
     }
     Ok(())
+}
+
+scenario!(read_that_comes_again_leaves_a_longer_message_as_it_is:
+    "TMR-09", "RDMA-23"; needs RDMA_READ, SEND_WITH_IMM, WRITE_WITH_IMM, LAB);
+/// A read and a long message behind it. A response is lost, or the request comes once more, between
+/// packets of the message.
+fn read_that_comes_again_leaves_a_longer_message_as_it_is(setup: &Setup<'_>) -> Result {
+    let request = PacketFilter::EVERY.opcode(PacketOpcode::RcReadRequest);
+    let again = |micros| Fault::duplicate(request, Duration::from_micros(micros)).nth(1);
+    let lost = |nth| Fault::drop(ANSWERS).nth(nth);
+    let faults = [lost(1), lost(2), lost(3)];
+    let faults = faults.into_iter().chain([0, 1, 2, 4, 8].map(again));
+    for (nth, fault) in faults.enumerate() {
+        for kind in [Kind::Write, Kind::Send, Kind::WriteImm, Kind::SendImm] {
+            let pair = small(setup, 7)?;
+            let fault = setup.lab().inject(fault.clone())?;
+            in_case(
+                &format!("{kind:?}, fault {nth}"),
+                read_then(setup, &pair, kind),
+            )?;
+            setup.lab().remove(fault)?;
+        }
+    }
+    Ok(())
+}
+
+/// A read of two packets and a message of this kind, of a hundred.
+fn read_then(setup: &Setup<'_>, Pair { a, b }: &Pair<'_>, kind: Kind) -> Result {
+    const READ: u32 = 2 * 256;
+    const LEN: u32 = 100 * 256;
+    a.fill(1, LEN)?;
+    b.fill(2, READ)?;
+    let (into, data) = ([a.sge(a.landing(), READ)], [a.sge(0, LEN)]);
+    if kind.takes_a_receive() {
+        b.recv(3, LEN)?;
+    }
+    let read = SendWr::rdma_read(1, &into, b.mem.remote(0));
+    setup.post_send(a.qp, &[read, kind.work(a, 2, &data)])?;
+    let done = wr_ids(&setup.successes(a.send_cq, 2).rule("TMR-09")?);
+    check_eq!("TMR-09", done, [1, 2], "the order of work");
+    if kind.takes_a_receive() {
+        let wc = setup.successes(b.recv_cq, 1).rule("TMR-09")?[0];
+        check_eq!("TMR-09", (wc.wr_id, wc.byte_len), (3, LEN));
+    }
+    setup.no_completion(b.recv_cq, "TMR-09")?;
+    a.expect_data(2, READ, "RDMA-23")?;
+    b.expect_data(1, LEN, "TMR-09")
 }
 
 scenario!(each_lost_response_is_noticed_by_the_next: "TMR-19", "RDMA-23"; needs RDMA_READ, LAB);

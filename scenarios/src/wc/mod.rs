@@ -3,11 +3,13 @@
 //! | file | holds |
 //! |---|---|
 //! | `fields` | the fields of completions |
+//! | `every` | every field, on each transport and from each kind of queue |
 //! | `unreliable` | what datagrams and unreliable connections add to them |
 //! | `count` | which work gives a completion, and how many |
 //! | `status` | what leads to each status |
 
 mod count;
+mod every;
 mod fields;
 mod status;
 mod unreliable;
@@ -38,6 +40,12 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     fields::failure_names_its_work_request_and_qp,
     fields::scatter_gather_lists_are_used_in_their_order,
     fields::read_scatters_in_the_order_of_its_list,
+    every::every_field_is_right,
+    every::every_field_is_right_with_an_srq,
+    every::every_field_is_right_on_uc,
+    every::every_field_is_right_on_ud,
+    every::every_field_is_right_on_ud_with_an_srq,
+    every::every_field_is_right_on_xrc,
     count::unsignaled_failure_gives_a_completion,
     count::unsignaled_success_gives_no_completion,
     count::unsignaled_success_gives_no_completion_on_uc,

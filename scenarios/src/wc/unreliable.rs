@@ -80,7 +80,7 @@ scenario!(datagram_says_which_path_it_took: "WC-15"; needs UD);
 fn datagram_says_which_path_it_took(setup: &Setup<'_>) -> Result {
     let Pair { a, b } = setup.pair(PairOptions::of(QpType::Ud))?;
     let port = setup.query_port(a.context, setup.port())?;
-    for sl in [0, 3] {
+    for sl in [0, 3, 8, 15] {
         b.recv(1, 8)?;
         let attr = ah_attr(setup, &b)?;
         send_over(setup, &a, &b, AhAttr { sl, ..attr })?;
