@@ -1,15 +1,12 @@
 //! A device with one defect, planted between the program and a device without.
 
 use core::mem;
-#[cfg(unix)]
-use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
-use verbs_api::behavior::Declared;
-use verbs_api::cm::Cm;
-use verbs_api::lab::Lab;
 use verbs_api::*;
 use verbs_sim::Sim;
+
+use crate::interpose::{Interpose, Through};
 
 /// What is wrong with the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,12 +145,12 @@ struct State {
 }
 
 impl Defective {
-    pub(crate) fn new(sim: Sim, defect: Defect) -> Self {
-        Self {
+    pub(crate) fn new(sim: Sim, defect: Defect) -> Through<Self> {
+        Through(Self {
             sim,
             defect,
             state: Mutex::default(),
-        }
+        })
     }
 
     fn is(&self, defect: Defect) -> bool {
@@ -168,101 +165,9 @@ impl Defective {
     }
 }
 
-macro_rules! forward {
-    ($( fn $verb:ident(&self $(, $name:ident: $type:ty)*) -> $result:ty; )*) => { $(
-        fn $verb(&self $(, $name: $type)*) -> $result {
-            self.sim.$verb($($name),*)
-        }
-    )* };
-}
-
-#[deny(clippy::missing_trait_methods)]
-impl Verbs for Defective {
-    forward! {
-        fn devices(&self) -> Result<Vec<DeviceInfo>>;
-        fn open_device(&self, name: &str) -> Result<Context>;
-        fn close_device(&self, context: Context) -> Result<()>;
-        fn capabilities(&self, context: Context) -> Result<Capabilities>;
-        fn behavior(&self, context: Context) -> Result<Declared>;
-        fn query_device(&self, context: Context) -> Result<DeviceAttr>;
-        fn query_port(&self, context: Context, port: u8) -> Result<PortAttr>;
-        fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid>;
-        fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
-        fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx>;
-        fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry>;
-        fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize>;
-        fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq>;
-        fn end_poll(&self, cq: Cq) -> Result<()>;
-        fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()>;
-        fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd>;
-        fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp>;
-        fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp>;
-        fn srq_num(&self, srq: Srq) -> Result<u32>;
-        fn alloc_pd(&self, context: Context) -> Result<Pd>;
-        fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr>;
-        fn alloc_null_mr(&self, pd: Pd) -> Result<Mr>;
-        fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError>;
-        fn dereg_mr(&self, mr: Mr) -> Result<()>;
-        fn advise_mr(&self, pd: Pd, advice: Advice, flags: AdviseFlags, list: &[Sge]) -> Result<()>;
-        fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw>;
-        fn dealloc_mw(&self, mw: Mw) -> Result<()>;
-        fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
-        fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>;
-        fn query_rt_values(&self, context: Context) -> Result<RtValues>;
-        fn alloc_td(&self, context: Context) -> Result<Td>;
-        fn dealloc_td(&self, td: Td) -> Result<()>;
-        fn alloc_parent_domain(&self, pd: Pd, td: Option<Td>) -> Result<Pd>;
-        fn alloc_dm(&self, context: Context, init: &DmInit) -> Result<Dm>;
-        fn free_dm(&self, dm: Dm) -> Result<()>;
-        fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access)
-            -> Result<Mr>;
-        fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>;
-        fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
-        fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()>;
-        fn map_mr(&self, mr: Mr, mapped: bool) -> Result<()>;
-        fn create_comp_channel(&self, context: Context) -> Result<CompChannel>;
-        fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()>;
-        fn query_cq(&self, cq: Cq) -> Result<CqAttr>;
-        fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()>;
-        fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()>;
-        fn qp_num(&self, qp: Qp) -> Result<u32>;
-        fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
-        fn query_qp_data_in_order(&self, qp: Qp, opcode: WrOpcode, flags: InOrderQuery) -> Result<InOrder>;
-        fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>;
-        fn query_ece(&self, qp: Qp) -> Result<Ece>;
-        fn set_ece(&self, qp: Qp, ece: &Ece) -> Result<()>;
-        fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()>;
-        fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()>;
-        fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;
-        fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah>;
-        fn destroy_ah(&self, ah: Ah) -> Result<()>;
-        fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
-        fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
-        fn srq_init(&self, srq: Srq) -> Result<SrqInit>;
-        fn query_srq(&self, srq: Srq) -> Result<SrqAttr>;
-        fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()>;
-        fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()>;
-        fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError>;
-        fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent>;
-        fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()>;
-        fn corrupt_handle(&self, object: DriverObject, corrupt: bool) -> Result<()>;
-        fn cm(&self) -> Option<&dyn Cm>;
-        fn lab(&self) -> Option<&dyn Lab>;
-    }
-
-    #[cfg(unix)]
-    forward! {
-        fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd>;
-        fn async_fd(&self, context: Context) -> Result<OwnedFd>;
-        fn reg_dmabuf_mr(
-            &self, pd: Pd, offset: u64, length: usize, iova: u64, fd: BorrowedFd<'_>, access: Access
-        ) -> Result<Mr>;
-        fn export_dmabuf(&self, context: Context, length: usize) -> Result<OwnedFd>;
-    }
-
-    unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
-        // SAFETY: the caller's promise, which is about this call and the same memory.
-        unsafe { self.sim.reg_mr(pd, addr, length, access) }
+impl Interpose for Defective {
+    fn sim(&self) -> &Sim {
+        &self.sim
     }
 
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {

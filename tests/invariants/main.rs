@@ -5,6 +5,8 @@ mod alarms;
 mod common;
 mod defective;
 mod dm;
+#[path = "../common/interpose.rs"]
+mod interpose;
 mod right;
 mod shared;
 
