@@ -278,7 +278,7 @@ fn word(link_layer: LinkLayer) -> String {
 }
 
 /// Fresh devices whose invariants are checked, whatever a scenario looks at.
-fn checked(verbs: Box<dyn Verbs>) -> Fixture {
+pub fn checked(verbs: Box<dyn Verbs>) -> Fixture {
     let checked = Arc::new(Checked::new(verbs));
     let verbs: Arc<dyn Verbs> = checked.clone();
     Fixture::new(verbs).ending_with(move || {

@@ -5,7 +5,7 @@ use verbs_api::cm::{
 };
 use verbs_api::{Capabilities, ErrorKind, QpAttrMask, QpState, SendWr, WcStatus};
 
-use super::link::{CmPair, Link, Side};
+use super::link::{CmPair, Link, Side, reads};
 use super::listen::conn_data;
 use super::refuse::CONSUMER;
 use crate::failure::{check, check_eq, in_case};
@@ -80,9 +80,10 @@ fn reads_and_atomics_go_both_ways(setup: &Setup<'_>) -> Result {
 scenario!(reads_under_way_are_as_many_as_was_agreed: "CM-38", "CM-61"; needs CM, MODIFY_CONNECT, RDMA_READ);
 fn reads_under_way_are_as_many_as_was_agreed(setup: &Setup<'_>) -> Result {
     let cm_pair = CmPair::new(setup)?;
+    let (four, two) = (reads(setup, 4)?, reads(setup, 2)?);
     let asked = ConnParam {
-        initiator_depth: 4,
-        responder_resources: 2,
+        initiator_depth: four,
+        responder_resources: two,
         ..ConnParam::new()
     };
     let (from, request) = cm_pair.ask(&asked)?;
@@ -91,7 +92,7 @@ fn reads_under_way_are_as_many_as_was_agreed(setup: &Setup<'_>) -> Result {
     check_eq!(
         "CM-61",
         reported,
-        (4, 2),
+        (four, two),
         "what the server is to have, and to ask for"
     );
     let answer = ConnParam {
@@ -106,18 +107,23 @@ fn reads_under_way_are_as_many_as_was_agreed(setup: &Setup<'_>) -> Result {
     check_eq!(
         "CM-61",
         reported,
-        (1, 4),
+        (1, four),
         "what the client is to have, and to ask for"
     );
     let limits = QpAttrMask::MAX_QP_RD_ATOMIC | QpAttrMask::MAX_DEST_RD_ATOMIC;
     let [own, theirs] = link.qps(limits)?;
     let own = (own.max_rd_atomic, own.max_dest_rd_atomic);
     let theirs = (theirs.max_rd_atomic, theirs.max_dest_rd_atomic);
-    check_eq!("CM-38", own, (4, 1), "what the client asks for and answers");
+    check_eq!(
+        "CM-38",
+        own,
+        (four, 1),
+        "what the client asks for and answers"
+    );
     check_eq!(
         "CM-38",
         theirs,
-        (1, 4),
+        (1, four),
         "what the server asks for and answers"
     );
     let Pair { a, b } = link.pair;

@@ -279,6 +279,16 @@ pub(super) struct CmPair<'b> {
     pub(super) id: CmId,
 }
 
+/// The number of reads that both devices may have under way and answer, at most `most`.
+pub(super) fn reads(setup: &Setup<'_>, most: u8) -> Result<u8> {
+    let mut reads = most;
+    for context in [setup.ctx_a(), setup.ctx_b()] {
+        let attr = setup.query_device(context)?;
+        reads = reads.min(attr.max_qp_rd_atom).min(attr.max_qp_init_rd_atom);
+    }
+    Ok(reads)
+}
+
 impl<'b> CmPair<'b> {
     pub(super) fn new(setup: &'b Setup<'_>) -> Result<Self> {
         Self::of(setup, PortSpace::Tcp)

@@ -3,7 +3,7 @@
 use verbs_api::cm::{CmEventType as Kind, ConnParam, PortSpace};
 use verbs_api::{Access, AsyncEventType, CqInit, ErrorKind, QpAttrMask, QpInit, QpState, QpType};
 
-use super::link::{CmPair, Link, Side, sides};
+use super::link::{CmPair, Link, Side, reads, sides};
 use super::listen::conn_data;
 use crate::failure::{check, check_eq};
 use crate::{End, OfRule, Result, Setup, expect_err};
@@ -285,7 +285,7 @@ scenario!(peers_that_may_read_may_flush: "MPE-13"; needs CM, FLUSH, MODIFY_CONNE
 fn peers_that_may_read_may_flush(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MPE-13";
     const FLUSHES: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
-    for depth in [0, 4] {
+    for depth in [0, reads(setup, 4)?] {
         let cm_pair = CmPair::new(setup)?;
         let request = cm_pair.ask_without(&ConnParam {
             initiator_depth: depth,

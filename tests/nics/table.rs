@@ -1,0 +1,186 @@
+//! Tables of NICs: how each differs from a device that has everything.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use verbs_api::behavior::Behavior;
+use verbs_api::profile::{DeviceLimits, Profile};
+use verbs_api::{
+    Capabilities, CqFlags, CqInitEx, ErrorKind, QpInit, QpType, SendOps, Verb, WcFields,
+};
+
+/// A NIC. Each row has where it is from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Table {
+    /// The name of its driver, which has no profile.
+    pub(crate) driver: String,
+    #[serde(default)]
+    lacks: Vec<Lack>,
+    #[serde(default)]
+    limits: Vec<Limit>,
+    /// The profile that has its choices, which it does not declare. Default: `spec`.
+    profile: Option<String>,
+    /// Those that differ.
+    #[serde(default)]
+    knobs: BTreeMap<String, String>,
+    /// Places of its tables of GIDs. Those behind the simulator's are empty.
+    #[serde(default)]
+    pub(crate) gid_places: u32,
+    /// The first GID of each port is empty.
+    #[serde(default)]
+    pub(crate) first_gid_is_empty: bool,
+}
+
+/// What the NIC lacks, and how that is refused.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lack {
+    /// A capability, a field of completions, several of them together, a flag of extended CQs, or
+    /// an operation of batches.
+    what: String,
+    /// The call that is refused.
+    verb: String,
+    errno: String,
+    /// File and line of rdma-core 65, or file and function of Linux. The first line of a table of
+    /// verbs means that it has no such verb.
+    at: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limit {
+    name: String,
+    value: u64,
+    at: String,
+}
+
+/// A kind of error for a call.
+pub(crate) type Refusal = (Verb, ErrorKind);
+
+impl Table {
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// Says what is unknown or wrong.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let table: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        for lack in &table.lacks {
+            lack.refusal()?;
+            let is_known = !lack.capability().is_empty()
+                || lack.fields().is_some()
+                || lack.flag().is_some()
+                || lack.op().is_some();
+            if !is_known {
+                return Err(format!("nothing is called {}", lack.what));
+            }
+        }
+        let rows = table.lacks.iter().map(|lack| (&lack.what, &lack.at));
+        let mut rows = rows.chain(table.limits.iter().map(|limit| (&limit.name, &limit.at)));
+        if let Some((row, _)) = rows.find(|(_, at)| at.is_empty()) {
+            return Err(format!("{row} is from nowhere"));
+        }
+        table.limits()?;
+        table.behavior()?;
+        Ok(table)
+    }
+
+    pub(crate) fn lacks(&self) -> Capabilities {
+        self.lacks.iter().map(Lack::capability).collect()
+    }
+
+    pub(crate) fn limits(&self) -> Result<DeviceLimits, String> {
+        let mut limits = DeviceLimits::SPEC;
+        for Limit { name, value, .. } in &self.limits {
+            let lowered = limits.lower(name, *value);
+            lowered.map_err(|error| error.to_string())?;
+        }
+        Ok(limits)
+    }
+
+    pub(crate) fn behavior(&self) -> Result<Behavior, String> {
+        let mut behavior = match &self.profile {
+            Some(name) => {
+                Profile::named(name)
+                    .map_err(|error| error.to_string())?
+                    .behavior
+            }
+            None => Behavior::SPEC,
+        };
+        for (knob, value) in &self.knobs {
+            let set = behavior.set(knob, value);
+            set.map_err(|error| error.to_string())?;
+        }
+        Ok(behavior)
+    }
+
+    /// How a verb refuses what the device lacks.
+    pub(crate) fn refusal(&self, verb: Verb) -> Option<Refusal> {
+        let mut refusals = self.lacks.iter().filter_map(|lack| lack.refusal().ok());
+        refusals.find(|(of, _)| *of == verb)
+    }
+
+    /// How a queue pair is refused.
+    pub(crate) fn refuses_qp(&self, init: &QpInit) -> Option<Refusal> {
+        let of_type = match init.qp_type {
+            QpType::Rc => Capabilities::RC,
+            QpType::Uc => Capabilities::UC,
+            QpType::Ud => Capabilities::UD,
+            QpType::XrcSend => Capabilities::XRC,
+            _ => Capabilities::empty(),
+        };
+        self.first(|lack| {
+            let of_ops = lack.op().is_some_and(|op| init.send_ops.intersects(op))
+                || lack.capability() == Capabilities::BATCHES && !init.send_ops.is_empty();
+            of_ops || lack.capability().intersects(of_type)
+        })
+    }
+
+    /// How an extended CQ is refused.
+    pub(crate) fn refuses_cq_ex(&self, init: &CqInitEx) -> Option<Refusal> {
+        self.first(|lack| {
+            lack.capability() == Capabilities::CQ_EX
+                || lack
+                    .fields()
+                    .is_some_and(|fields| init.wc_flags.contains(fields))
+                || lack.flag().is_some_and(|flag| init.flags.intersects(flag))
+        })
+    }
+
+    fn first(&self, is_it: impl Fn(&Lack) -> bool) -> Option<Refusal> {
+        let lack = self.lacks.iter().find(|lack| is_it(lack))?;
+        lack.refusal().ok()
+    }
+}
+
+impl Lack {
+    fn name(&self) -> String {
+        self.what.to_ascii_uppercase()
+    }
+
+    fn capability(&self) -> Capabilities {
+        Capabilities::from_name(&self.name()).unwrap_or_default()
+    }
+
+    fn fields(&self) -> Option<WcFields> {
+        let name = self.name();
+        name.split(' ').map(WcFields::from_name).collect()
+    }
+
+    fn flag(&self) -> Option<CqFlags> {
+        CqFlags::from_name(&self.name())
+    }
+
+    fn op(&self) -> Option<SendOps> {
+        SendOps::from_name(&self.name())
+    }
+
+    fn refusal(&self) -> Result<Refusal, String> {
+        let verb = Verb::ALL.iter().find(|verb| verb.name() == self.verb);
+        let verb = verb.ok_or_else(|| format!("no verb is called {}", self.verb))?;
+        let mut kinds = ErrorKind::FROM_ERRNO.iter();
+        let kind = kinds.find(|kind| kind.symbol() == self.errno);
+        let kind = kind.ok_or_else(|| format!("no errno is called {}", self.errno))?;
+        Ok((*verb, *kind))
+    }
+}
