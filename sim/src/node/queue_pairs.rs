@@ -38,7 +38,11 @@ impl Node {
             _ => false,
         };
         if !has {
-            let kind = ErrorKind::NotSupported;
+            // Linux tells what it does not know from what a device lacks.
+            let kind = match init.qp_type {
+                QpType::Unknown(_) => ErrorKind::Invalid,
+                _ => ErrorKind::NotSupported,
+            };
             return Err(Refusal::argument(kind, "qp_type", "is not supported"));
         }
         let srq = self.check_srq(context, init)?;
