@@ -186,7 +186,7 @@ knob_values! {
         /// None.
         None = "none";
     }
-    /// How the size of a queue is rounded up. 0 stays 0.
+    /// How a size or a depth is rounded up. 0 stays 0.
     Rounding {
         /// No rounding.
         Exact = "exact";
@@ -427,7 +427,7 @@ knob_values! {
 }
 
 impl Rounding {
-    /// The size that a queue gets when this one is asked for.
+    /// The size that is used when this one is asked for.
     pub fn up(self, asked: u32) -> u32 {
         match self {
             _ if asked == 0 => 0,
@@ -584,6 +584,8 @@ knobs! {
     number_reuse: bool = false, ["QP-DESTROY-06"];
     /// The next region reuses the keys of a deregistered one.
     key_reuse: bool = false, ["MR-17"];
+    /// How `max_rd_atomic` and `max_dest_rd_atomic` are rounded.
+    rd_atomic_rounding: Rounding = Rounding::Exact, ["QP-STATE-30"];
     /// A UC or UD QP whose send fails goes to SQE; otherwise to ERR.
     sqe: bool = true, ["QP-STATE-15"];
     /// A wrong current state in a change of a QP; if accepted, it is taken for the real one.

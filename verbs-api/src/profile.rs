@@ -190,6 +190,7 @@ const RXE: Behavior = Behavior {
     sq_drained_always: true,
     sqd_resumes: false,
     mtu_above_active: Check::Accepted,
+    rd_atomic_rounding: Rounding::Pow2,
     send_mtu: Check::Accepted,
     read_mtu: Check::Accepted,
     sqe: false,
@@ -231,6 +232,7 @@ const SIW: Behavior = Behavior {
     srq_limit_at_creation: true,
     srq_recv_sizes: Check::Refused,
     last_wqe: false,
+    rd_atomic_rounding: Rounding::Pow2,
     placement: Placement::Unpromised,
     ..Behavior::SPEC
 };
