@@ -106,7 +106,7 @@ fn refused_request_is_answered_or_ends_the_connection(setup: &Setup<'_>) -> Resu
             }
         };
         setup.as_declared(RULE, declared, seen)?;
-        // Of a read only the reader is known to learn.
+        // The responder of a read may keep its receives, as that of siw.
         if is_read {
             continue;
         }

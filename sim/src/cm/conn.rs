@@ -137,8 +137,8 @@ impl Manager {
         }
     }
 
-    /// A queue pair has ended its connection, on a device whose errors do. Both sides are told at
-    /// once.
+    /// A queue pair has ended its connection, on a device whose errors do. Both sides get their
+    /// event at once.
     pub(crate) fn qp_ended(&mut self, node: u32, qp_num: u32, by: Ender) {
         let is_of = |id: &Id| {
             let has_it = id.conn.as_ref().is_some_and(|conn| conn.qpn == qp_num);

@@ -1,5 +1,5 @@
-//! QP 1 of a device, which exchanges management messages (IBA 13.5), and the ends of connections
-//! that its manager is told of.
+//! QP 1 of a device, which exchanges management messages (IBA 13.5), and the connections that
+//! have ended.
 
 use std::sync::Arc;
 

@@ -28,7 +28,7 @@ impl Qp {
         packet.src_qpn == 0 || packet.src_qpn == self.common.attr.dest_qp_num
     }
 
-    /// The peer has ended the connection, so it need not be told.
+    /// The peer has ended the connection, which gets no answer.
     pub(super) fn hear_end(&mut self, device: &mut Device) {
         device.gsi.ended.push((self.common.qp_num, Ender::Peer));
         self.stop_work(device);

@@ -215,8 +215,8 @@ impl Qp {
         let delivery = recv.map_or(Delivery::Made, |status| {
             self.fail_recv(device, status, packet.solicited)
         });
-        // A queue pair whose completion was lost may stop without an answer. One whose errors end
-        // the connection says so below.
+        // A queue pair whose completion was lost may stop without an answer. Where errors end
+        // connections, the NAK of the end follows.
         if let Some(syndrome) = syndrome
             && !device.base.ends_connections()
             && !is_silent_about(device, delivery)
