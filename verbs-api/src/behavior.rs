@@ -186,7 +186,7 @@ knob_values! {
         /// None.
         None = "none";
     }
-    /// How the size of a queue is rounded up. 0 stays 0.
+    /// How a size or a depth is rounded up. 0 stays 0.
     Rounding {
         /// No rounding.
         Exact = "exact";
@@ -376,6 +376,17 @@ knob_values! {
         /// When all of it is on its way.
         Sent = "sent";
     }
+    /// The effect of a request that the responder refuses, and of any other error of a queue pair,
+    /// on the connection.
+    RemoteFaults {
+        /// The request completes with the status of the refusal. The other queue pair stays as it
+        /// is until its own request fails.
+        Answered = "answered";
+        /// The connection ends, as on iWARP: both queue pairs go to ERR. A Send or RDMA Write that
+        /// has left completes with success, whatever became of it, and other work with
+        /// `WR_FLUSH_ERR`. If rdma_cm has made the connection, both sides get `Disconnected`.
+        EndsConnection = "ends_connection";
+    }
     /// When an acknowledgement counts.
     AckEffect {
         /// At its arrival.
@@ -427,7 +438,7 @@ knob_values! {
 }
 
 impl Rounding {
-    /// The size that a queue gets when this one is asked for.
+    /// The size that is used when this one is asked for.
     pub fn up(self, asked: u32) -> u32 {
         match self {
             _ if asked == 0 => 0,
@@ -573,6 +584,8 @@ knobs! {
     comm_est: bool = false, ["QP-STATE-24", "ASYNC-08"];
     /// A path MTU above the port's active one; if accepted, up to the port's greatest.
     mtu_above_active: Check = Check::Refused, ["QP-STATE-28"];
+    /// How `max_rd_atomic` and `max_dest_rd_atomic` are rounded.
+    rd_atomic_rounding: Rounding = Rounding::Exact, ["QP-STATE-30"];
     /// A Send that was cut for another path MTU than the responder's QP has; RDMA Writes are
     /// refused in any case.
     send_mtu: Check = Check::Refused, ["RQ-14", "UC-10"];
@@ -629,6 +642,8 @@ knobs! {
     buffer_when_not_ready: bool = false, ["QP-STATE-23"];
     /// When an RC Send or RDMA Write is done.
     send_done: SendDone = SendDone::Acknowledged, ["SQ-15"];
+    /// What a request that the responder refuses does to the connection.
+    remote_faults: RemoteFaults = RemoteFaults::Answered, ["RDMA-30"];
     /// A receive whose list reaches outside its memory, where the message does not.
     recv_sgl_overhang: Check = Check::Accepted, ["RQ-08"];
     /// An RC message that finds no receive is asked for again later; otherwise the connection ends.

@@ -6,9 +6,9 @@ use core::fmt;
 use crate::behavior::{
     AckEffect, AtomicCheck, Behavior, Check, DeregBound, Errno, ErrorFires, FaultStatus,
     FlushPostInErr, IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement, PollAfterOverrun,
-    PostWrongState, QpAccessStatus, Retry7, Rounding, RouteFields, SendByteLen, SendInvalAnswer,
-    ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, WideValues,
-    ZeroLength,
+    PostWrongState, QpAccessStatus, RemoteFaults, Retry7, Rounding, RouteFields, SendByteLen,
+    SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq,
+    WideValues, ZeroLength,
 };
 use crate::shown::debug_is_display;
 use crate::{Capabilities, Ece, LinkLayer, OdpCaps};
@@ -190,6 +190,7 @@ const RXE: Behavior = Behavior {
     sq_drained_always: true,
     sqd_resumes: false,
     mtu_above_active: Check::Accepted,
+    rd_atomic_rounding: Rounding::Pow2,
     send_mtu: Check::Accepted,
     read_mtu: Check::Accepted,
     sqe: false,
@@ -231,6 +232,9 @@ const SIW: Behavior = Behavior {
     srq_limit_at_creation: true,
     srq_recv_sizes: Check::Refused,
     last_wqe: false,
+    rd_atomic_rounding: Rounding::Pow2,
+    remote_faults: RemoteFaults::EndsConnection,
+    rnr: false,
     placement: Placement::Unpromised,
     ..Behavior::SPEC
 };

@@ -210,6 +210,7 @@ fn read_depths_are_at_least_what_was_asked_for(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-STATE-30";
     let device = setup.query_device(setup.ctx_a())?;
     let most = device.max_qp_init_rd_atom.min(device.max_qp_rd_atom);
+    let declared = setup.behavior()?.rd_atomic_rounding;
     for depth in [0, 1, 2, 3, 5, most].into_iter().filter(|n| *n <= most) {
         let mut qp = FreshQp::new(setup, QpType::Rc)?;
         (qp.attr.max_rd_atomic, qp.attr.max_dest_rd_atomic) = (depth, depth);
@@ -219,12 +220,11 @@ fn read_depths_are_at_least_what_was_asked_for(setup: &Setup<'_>) -> Result {
             ("max_rd_atomic", seen.max_rd_atomic),
             ("max_dest_rd_atomic", seen.max_dest_rd_atomic),
         ] {
-            check!(
-                RULE,
-                seen >= depth,
-                format!("{name} of {depth} or more"),
-                "{seen}"
-            );
+            let good = declared.map_or(seen >= depth, |rounding| {
+                u32::from(seen) == rounding.up(depth.into())
+            });
+            let expected = format!("{name} of {depth} or more, rounded as declared");
+            check!(RULE, good, expected, "{seen}");
         }
     }
     Ok(())

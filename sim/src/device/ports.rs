@@ -367,6 +367,10 @@ impl Ports {
             Some(_) => None,
         };
         match unreachable.filter(|_| is_resolved) {
+            // Linux does not resolve the address that stands for none.
+            Some(_) if unowned_gid == Check::Refused && route.dgid == Gid::default() => {
+                Err(invalid("dgid", "is empty"))
+            }
             Some(kind) if unowned_gid == Check::Refused => {
                 let cause = Cause::UnownedGid { gid: route.dgid };
                 Err(Refusal::new(kind, cause))

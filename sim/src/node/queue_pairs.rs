@@ -38,7 +38,11 @@ impl Node {
             _ => false,
         };
         if !has {
-            let kind = ErrorKind::NotSupported;
+            // Linux tells what it does not know from what a device lacks.
+            let kind = match init.qp_type {
+                QpType::Unknown(_) => ErrorKind::Invalid,
+                _ => ErrorKind::NotSupported,
+            };
             return Err(Refusal::argument(kind, "qp_type", "is not supported"));
         }
         let srq = self.check_srq(context, init)?;
@@ -232,6 +236,7 @@ impl Node {
 
     fn remove_qp(&mut self, index: u32) {
         self.leave_groups(index, |_| true);
+        self.qps.at_mut(index).hang_up(&mut self.device);
         // The facts for later findings are taken before the queue pair is removed.
         let made_at = self.receiver_made_at(index);
         let mut qp = self.qps.remove(index);

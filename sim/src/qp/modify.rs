@@ -72,10 +72,18 @@ impl Qp {
         if mask.contains(M::STATE) && to == QpState::Reset {
             self.note_cut_off(device, Ending::Reset);
         }
-        match device.base.behavior.wide_values {
-            WideValues::Truncated => self.apply(&truncated(attr), mask, route),
-            _ => self.apply(attr, mask, route),
-        }
+        let behavior = &device.base.behavior;
+        let attr = match behavior.wide_values {
+            WideValues::Truncated => truncated(attr),
+            _ => *attr,
+        };
+        let depth = |asked: u8| behavior.rd_atomic_rounding.up(asked.into()) as u8;
+        let attr = QpAttr {
+            max_rd_atomic: depth(attr.max_rd_atomic),
+            max_dest_rd_atomic: depth(attr.max_dest_rd_atomic),
+            ..attr
+        };
+        self.apply(&attr, mask, route);
         self.common.ece.accept(device.ece);
         Ok(self.enter(device, from, to))
     }
