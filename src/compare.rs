@@ -41,6 +41,8 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         at: args.at.clone(),
         may_crash_kernel: false,
         in_process: true,
+        jobs: NonZero::<usize>::MIN,
+        worker: false,
     };
     let both = Both::new(&Hardware::chosen(&options).map_err(Stop::Usage)?, args)?;
     let known = known(&both.driver);

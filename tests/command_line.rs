@@ -78,6 +78,7 @@ const OF_HW: &[&str] = &[
     "--gid-index 0",
     "--may-crash-kernel",
     "--in-process",
+    "--jobs 2",
 ];
 
 /// With a value that is the default too: who gives one believes that it counts.

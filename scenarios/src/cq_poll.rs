@@ -142,6 +142,7 @@ scenario!(threads_share_the_completions: "CQ-POLL-05"; needs THREADS);
 fn threads_share_the_completions(setup: &Setup<'_>) -> Result {
     const TOTAL: u64 = 400;
     const THREADS: usize = 4;
+    const AT_ONCE: u64 = 4;
     let pair = setup.pair(PairOptions {
         recv_cqe: TOTAL as i32,
         cap: QpCap {
@@ -160,7 +161,10 @@ fn threads_share_the_completions(setup: &Setup<'_>) -> Result {
             Ok((polled.len() >= TOTAL as usize).then_some(()))
         })
     };
-    let feed = || (0..TOTAL).try_for_each(|wr_id| pair.deliver(wr_id..wr_id + 1));
+    let feed = || {
+        let mut firsts = (0..TOTAL).step_by(AT_ONCE as usize);
+        firsts.try_for_each(|first| pair.deliver(first..first + AT_ONCE))
+    };
     thread::scope(|scope| {
         let pollers: Vec<_> = (0..THREADS).map(|_| scope.spawn(poll)).collect();
         let fed = feed();

@@ -15,9 +15,6 @@ use crate::setup::Setup;
 /// Bytes that the GRH takes at the start of a UD receive.
 pub const GRH_LEN: u32 = 40;
 
-/// Q_Key of the UD queue pairs the setup makes.
-pub const QKEY: u32 = 0x1111_1111;
-
 /// Two connected ends.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
@@ -143,7 +140,8 @@ impl PairOptions {
     }
 }
 
-/// Parameters with which sends give up soon: after a time-out of a millisecond and one retry.
+/// Parameters with which sends give up soon: after one retry and a timeout of a millisecond, or of
+/// some round trips if these take longer.
 pub(crate) fn gives_up_soon() -> RcParams {
     RcParams {
         timeout: 8,
@@ -287,11 +285,11 @@ impl<'v> Setup<'v> {
 
     /// Connects two ends and brings both to RTS; UD queue pairs get address handles of each other.
     pub fn connect<'b>(&'b self, a: End<'b>, b: End<'b>, options: PairOptions) -> Result<Pair<'b>> {
-        let rc = self.place().within(options.rc);
+        let rc = self.here(options.rc);
         match options.qp_type {
             QpType::Ud => {
                 for end in [&a, &b] {
-                    connect::ud_to_rts(self.verbs(), end.qp, rc.port_num, QKEY)?;
+                    connect::ud_to_rts(self.verbs(), end.qp, rc.port_num, self.qkey())?;
                 }
             }
             QpType::Uc => connect::by_attributes(self.verbs(), a.qp, b.qp, &rc)?,
@@ -347,7 +345,7 @@ impl<'v> Setup<'v> {
     /// Brings the queue pair of an RC, UC or XRC end from RESET to `state`, with the PSNs of
     /// `params` as in [`connect_each`](Self::connect_each). The peer stays as it is.
     pub fn climb(&self, end: &End<'_>, peer: &End<'_>, params: RcParams, state: QpState) -> Result {
-        let params = self.place().within(params);
+        let params = self.here(params);
         let peer = connect::Endpoint {
             psn: params.psn_b,
             ..connect::endpoint(self.verbs(), peer.qp, &params)?
@@ -470,7 +468,7 @@ impl<'b> End<'b> {
             Peer {
                 ud: Some((ah, qp_num)),
                 ..
-            } => wr.to(ah, qp_num, QKEY),
+            } => wr.to(ah, qp_num, self.setup.qkey()),
             Peer {
                 srqn: Some(remote_srqn),
                 ..

@@ -22,8 +22,11 @@ mod failure;
 mod fresh_qp;
 mod kind;
 mod known;
+mod line;
+mod port_events;
 mod reasons;
 pub mod report;
+mod round_trip;
 mod setup;
 #[macro_use]
 mod row;
@@ -78,12 +81,12 @@ mod xrc;
 
 pub use claim::Claim;
 pub use deviations::Deviation;
-pub use end::{End, EndParts, GRH_LEN, Pair, PairOptions, QKEY, pattern, wr_ids};
+pub use end::{End, EndParts, GRH_LEN, Pair, PairOptions, pattern, wr_ids};
 pub use failure::{Failure, FailureKind, OfRule, Result, expect_err, expect_err_among};
 pub use fixture::Fixture;
 pub use reasons::reason;
 pub use rules::{Level, Rule, rule, rules};
-pub use runner::{Attempt, Backend, run, run_in, select};
+pub use runner::{Backend, Runner, bounds, lost, run, run_in, select};
 pub use scenario::{Body, Hazards, Scenario};
 pub use setup::{Bounds, Negative, Place, Setup};
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::FailureKind;
 use crate::setup::Negative;
@@ -50,8 +50,23 @@ pub struct Run {
     pub info: BackendInfo,
     /// The number of scenarios by outcome.
     pub summary: Summary,
-    /// Each scenario, in the order they ran.
+    /// Each scenario, in the order of the list.
     pub scenarios: Vec<Entry>,
+}
+
+impl Run {
+    /// A run of this subject, with these results.
+    pub fn new(info: BackendInfo, scenarios: Vec<Entry>) -> Self {
+        let mut summary = Summary::default();
+        for entry in &scenarios {
+            summary.count(entry.outcome);
+        }
+        Self {
+            info,
+            summary,
+            scenarios,
+        }
+    }
 }
 
 /// The subject of a run.
@@ -102,7 +117,7 @@ impl Summary {
         self.passed + self.failed + self.known_deviations + self.unexpected_passes
     }
 
-    pub(crate) fn count(&mut self, outcome: Outcome) {
+    fn count(&mut self, outcome: Outcome) {
         *match outcome {
             Outcome::Passed => &mut self.passed,
             Outcome::Failed => &mut self.failed,
@@ -129,6 +144,9 @@ pub struct Entry {
     pub failure: Option<FailureReport>,
     /// How sure it is that nothing happened; `None` if the scenario did not check that.
     pub negative: Option<Negative>,
+    /// Asynchronous events of a port of a real device that were not the scenario's, each kind once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<String>,
     /// The rules that its assertions named on the way, whether they held or not. Not in the JSON.
     /// Empty if it ran in a process of its own.
     #[serde(skip)]
@@ -143,7 +161,7 @@ pub struct Entry {
 }
 
 /// The outcomes of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The device did as the rules say.

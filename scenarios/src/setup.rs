@@ -10,13 +10,15 @@ use serde::{Deserialize, Serialize};
 use verbs_api::behavior::{Declared, KnobValue, ShortDatagram};
 use verbs_api::lab::{Lab, Live, PacketView};
 use verbs_api::{
-    AhAttr, Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, ErrorKind, Gid, Pd,
-    Qp, QpAttrMask, QpModify, QpState, RcParams, Verbs, Wait, Wc, WcStatus,
+    AhAttr, Arm, Capabilities, CompChannel, Context, Cq, CqEvent, ErrorKind, Gid, Pd, Qp,
+    QpAttrMask, QpModify, QpState, RcParams, Verbs, Wait, Wc, WcStatus,
 };
 
 use crate::claim::{self, Claim};
 use crate::failure::{Failure, OfRule, Result, check, check_eq};
 use crate::known::unless_known;
+use crate::port_events::PortEvents;
+use crate::round_trip;
 
 /// The context of a scenario: two open devices, A and B, and the verbs themselves, to which it
 /// dereferences.
@@ -42,6 +44,7 @@ pub struct Setup<'v> {
     bounds: Bounds,
     place: Place,
     negative: AtomicU8,
+    pub(crate) port_events: PortEvents,
 }
 
 /// The times that the setup waits on a device that cannot report when all is quiet.
@@ -51,6 +54,9 @@ pub struct Bounds {
     pub positive: Duration,
     /// For the absence of events. Default: 100 ms.
     pub negative: Duration,
+    /// From a send to its completion, which times of connections follow. Default: 0, which needs
+    /// no regard.
+    pub round_trip: Duration,
 }
 
 impl Default for Bounds {
@@ -58,6 +64,7 @@ impl Default for Bounds {
         Self {
             positive: Duration::from_secs(10),
             negative: Duration::from_millis(100),
+            round_trip: Duration::ZERO,
         }
     }
 }
@@ -69,21 +76,9 @@ pub struct Place {
     pub port_num: u8,
     /// Index in its GID table. Default: 0.
     pub sgid_index: u8,
-}
-
-impl Place {
-    /// These parameters, at this place.
-    pub(crate) fn within(self, params: RcParams) -> RcParams {
-        let Self {
-            port_num,
-            sgid_index,
-        } = self;
-        RcParams {
-            port_num,
-            sgid_index,
-            ..params
-        }
-    }
+    /// Q_Key of the UD queue pairs that the setup makes, below `0x8000_0000`. Runs on one network
+    /// that have different ones do not hear each other. Default: `0x1111_1111`.
+    pub qkey: u32,
 }
 
 impl Default for Place {
@@ -91,6 +86,7 @@ impl Default for Place {
         Self {
             port_num: 1,
             sgid_index: 0,
+            qkey: 0x1111_1111,
         }
     }
 }
@@ -128,6 +124,7 @@ impl<'v> Setup<'v> {
             bounds,
             place,
             negative: AtomicU8::new(0),
+            port_events: PortEvents::default(),
         })
     }
 
@@ -141,11 +138,17 @@ impl<'v> Setup<'v> {
         self.place.port_num
     }
 
+    /// The Q_Key of its UD queue pairs.
+    pub fn qkey(&self) -> u32 {
+        self.place.qkey
+    }
+
     /// The way to the port of a context.
     pub fn route_to(&self, context: Context) -> verbs_api::Result<AhAttr> {
         let Place {
             port_num,
             sgid_index,
+            ..
         } = self.place;
         let dgid = self.query_gid(context, port_num, sgid_index.into())?;
         Ok(AhAttr {
@@ -187,11 +190,23 @@ impl<'v> Setup<'v> {
 
     /// The parameters of connections on this port.
     pub fn rc_params(&self) -> RcParams {
+        self.here(RcParams::default())
+    }
+
+    /// These parameters on this port, with a timeout that is not over before an answer can come.
+    pub fn here(&self, params: RcParams) -> RcParams {
         RcParams {
             port_num: self.place.port_num,
             sgid_index: self.place.sgid_index,
-            ..RcParams::default()
+            timeout: self.timeout(params.timeout),
+            ..params
         }
+    }
+
+    /// The code of this timeout of a connection, or of a longer one that is not over before an
+    /// answer can come.
+    pub fn timeout(&self, code: u8) -> u8 {
+        round_trip::timeout(self.bounds.round_trip, code)
     }
 
     /// The backend.
@@ -365,34 +380,6 @@ impl<'v> Setup<'v> {
         }
     }
 
-    /// Takes the next asynchronous event of a context and does not acknowledge it.
-    pub fn take_async_event(&self, context: Context) -> Result<AsyncEvent> {
-        Ok(self.verbs.get_async_event(context, self.wait())?)
-    }
-
-    /// Takes the next asynchronous event of a context and acknowledges it.
-    pub fn async_event(&self, context: Context) -> Result<AsyncEvent> {
-        let event = self.take_async_event(context)?;
-        self.verbs.ack_async_event(context, &event)?;
-        Ok(event)
-    }
-
-    /// Takes and acknowledges all asynchronous events of a context, present or still to come.
-    pub fn async_events(&self, context: Context) -> Result<Vec<AsyncEvent>> {
-        let wait = self.quiet()?;
-        let mut got = Vec::new();
-        loop {
-            match self.verbs.get_async_event(context, wait) {
-                Ok(event) => {
-                    self.verbs.ack_async_event(context, &event)?;
-                    got.push(event);
-                }
-                Err(error) if is_nothing(&error) => return Ok(got),
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
     /// Calls `attempt` until it returns a value: on a simulator until all is quiet, elsewhere for
     /// at most [`Bounds::positive`]. `what` names the thing to wait for.
     pub fn until<T>(&self, what: &str, attempt: impl Fn() -> Result<Option<T>>) -> Result<T> {
@@ -470,17 +457,6 @@ impl<'v> Setup<'v> {
             format!("an event of {}", event.cq)
         });
         nothing(result, format!("no event on {channel}"), rule)
-    }
-
-    /// No asynchronous event is there, and none comes.
-    pub fn no_async_event(&self, context: Context, rule: impl Into<Claim>) -> Result {
-        let wait = self.quiet()?;
-        let result = self.verbs.get_async_event(context, wait);
-        let result = result.map(|event| {
-            let _ = self.verbs.ack_async_event(context, &event);
-            event.to_string()
-        });
-        nothing(result, format!("no asynchronous event on {context}"), rule)
     }
 
     /// No completion is in the CQ, and none comes.
@@ -652,7 +628,7 @@ fn poll_once(verbs: &dyn Verbs, cq: Cq, n: usize, got: &mut Vec<Wc>) -> Result<u
     Ok(polled)
 }
 
-fn nothing(
+pub(crate) fn nothing(
     result: Result<String, verbs_api::Error>,
     expected: String,
     rule: impl Into<Claim>,

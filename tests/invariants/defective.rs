@@ -82,6 +82,9 @@ pub(crate) enum Defect {
     XrcdLeak,
     /// A byte of device memory changes.
     DmByte,
+    /// No defect: like a real device it has no lab, and its port announces a change of GIDs before
+    /// anything else, once to each context.
+    BusyPort,
 }
 
 impl Defect {
@@ -145,6 +148,13 @@ struct State {
     closed: usize,
     /// Where SRQs of XRC complete.
     places: Vec<Cq>,
+    /// The contexts that have the announcement.
+    announced: Vec<Context>,
+}
+
+/// What a busy port announces.
+pub(crate) fn gid_change() -> AsyncEvent {
+    AsyncEvent::new(AsyncEventType::GidChange, Element::Port(1))
 }
 
 impl Defective {
@@ -182,7 +192,6 @@ impl Verbs for Defective {
         fn devices(&self) -> Result<Vec<DeviceInfo>>;
         fn open_device(&self, name: &str) -> Result<Context>;
         fn close_device(&self, context: Context) -> Result<()>;
-        fn capabilities(&self, context: Context) -> Result<Capabilities>;
         fn behavior(&self, context: Context) -> Result<Declared>;
         fn query_device(&self, context: Context) -> Result<DeviceAttr>;
         fn query_port(&self, context: Context, port: u8) -> Result<PortAttr>;
@@ -243,11 +252,8 @@ impl Verbs for Defective {
         fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()>;
         fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()>;
         fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError>;
-        fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent>;
-        fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()>;
         fn corrupt_handle(&self, object: DriverObject, corrupt: bool) -> Result<()>;
         fn cm(&self) -> Option<&dyn Cm>;
-        fn lab(&self) -> Option<&dyn Lab>;
     }
 
     #[cfg(unix)]
@@ -263,6 +269,33 @@ impl Verbs for Defective {
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
         // SAFETY: the caller's promise, which is about this call and the same memory.
         unsafe { self.sim.reg_mr(pd, addr, length, access) }
+    }
+
+    fn capabilities(&self, context: Context) -> Result<Capabilities> {
+        let mut all = self.sim.capabilities(context)?;
+        all.set(Capabilities::LAB, self.lab().is_some());
+        Ok(all)
+    }
+
+    fn lab(&self) -> Option<&dyn Lab> {
+        self.sim.lab().filter(|_| !self.is(Defect::BusyPort))
+    }
+
+    fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
+        let mut state = self.state.lock().unwrap();
+        if self.is(Defect::BusyPort) && !state.announced.contains(&context) {
+            state.announced.push(context);
+            return Ok(gid_change());
+        }
+        drop(state);
+        self.sim.get_async_event(context, wait)
+    }
+
+    fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
+        if self.is(Defect::BusyPort) && *event == gid_change() {
+            return Ok(());
+        }
+        self.sim.ack_async_event(context, event)
     }
 
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {
