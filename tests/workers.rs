@@ -18,7 +18,10 @@ use verbsim::workers::{Watch, Workers};
 /// The simulator, which waits for what hangs no longer than this.
 struct Impatient;
 
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_millis(240);
+
+/// The number of its longest waits that a scenario with hazards may take.
+const WAITS: u32 = 12;
 
 impl Backend for Impatient {
     fn info(&self) -> BackendInfo {
@@ -35,7 +38,7 @@ impl Backend for Impatient {
 
     fn bounds(&self) -> Bounds {
         Bounds {
-            positive: PATIENCE / 4,
+            positive: PATIENCE / WAITS,
             ..Bounds::default()
         }
     }
@@ -143,10 +146,10 @@ fn a_process_that_hangs_or_crashes_costs_the_result_of_its_scenario_alone() {
         (
             6,
             "echo stuck >&2; read -r never".to_owned(),
-            "nothing after 200ms; it was killed; stuck",
+            "nothing after 240ms; it was killed; stuck",
         ),
         // An answer for another scenario does not count.
-        (8, pass(0), "nothing after 200ms; it was killed"),
+        (8, pass(0), "nothing after 240ms; it was killed"),
         (
             9,
             "echo noise; exec >&-; exit 0".to_owned(),
@@ -259,5 +262,5 @@ fn what_is_known_to_hang_is_waited_for_as_long_as_its_backend_says() {
     let [scenario] = hazardous(1)[..] else {
         panic!("no scenario")
     };
-    assert_eq!(bounds(&Impatient, scenario).positive * 4, PATIENCE);
+    assert_eq!(bounds(&Impatient, scenario).positive * WAITS, PATIENCE);
 }

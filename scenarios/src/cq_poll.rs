@@ -4,6 +4,7 @@ mod between;
 mod threads;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use verbs_api::behavior::{Overrun, PollAfterOverrun};
@@ -152,14 +153,21 @@ fn threads_share_the_completions(setup: &Setup<'_>) -> Result {
         ..PairOptions::default()
     })?;
     let polled = Mutex::new(Vec::new());
+    let is_fed = AtomicBool::new(false);
+    let poll_some = || -> Result<Option<()>> {
+        let mut wc = [Wc::default(); 3];
+        let got = setup.poll_cq(pair.b.recv_cq, &mut wc)?;
+        let mut polled = polled.lock().expect("no poller panics");
+        polled.extend(wr_ids(&wc[..got]));
+        Ok((polled.len() >= TOTAL as usize).then_some(()))
+    };
     let poll = || {
-        setup.until("all completions are polled", || {
-            let mut wc = [Wc::default(); 3];
-            let got = setup.poll_cq(pair.b.recv_cq, &mut wc)?;
-            let mut polled = polled.lock().expect("no poller panics");
-            polled.extend(wr_ids(&wc[..got]));
-            Ok((polled.len() >= TOTAL as usize).then_some(()))
-        })
+        // That may take long, and has waits of its own.
+        while !is_fed.load(Ordering::Relaxed) {
+            poll_some()?;
+            thread::yield_now();
+        }
+        setup.until("all completions are polled", poll_some)
     };
     let feed = || {
         let mut firsts = (0..TOTAL).step_by(AT_ONCE as usize);
@@ -168,6 +176,7 @@ fn threads_share_the_completions(setup: &Setup<'_>) -> Result {
     thread::scope(|scope| {
         let pollers: Vec<_> = (0..THREADS).map(|_| scope.spawn(poll)).collect();
         let fed = feed();
+        is_fed.store(true, Ordering::Relaxed);
         let mut results = pollers
             .into_iter()
             .map(|poller| poller.join().expect("no poller panics"));
