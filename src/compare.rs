@@ -43,6 +43,8 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         may_crash_kernel: false,
         deviations: Vec::new(),
         in_process: true,
+        jobs: NonZero::<usize>::MIN,
+        worker: false,
     };
     let both = Both::new(&Hardware::chosen(&options).map_err(Stop::Usage)?, args)?;
     let known = known(&both.driver);

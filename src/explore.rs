@@ -156,7 +156,7 @@ fn jobs(text: &str) -> Result<NonZero<usize>, String> {
 }
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
-    interrupt::listen();
+    interrupt::listen(|| {}, || {});
     let mut explorations = Vec::new();
     let (mut failed, mut rest) = (false, None);
     let subjects = Subject::chosen(args.scenario.as_deref(), &args.profile)?;

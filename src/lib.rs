@@ -5,6 +5,7 @@
 )]
 
 pub mod backend;
+pub mod workers;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -7,6 +7,7 @@
 )]
 
 mod about;
+mod board;
 mod capture;
 mod classes;
 mod compare;
@@ -126,7 +127,8 @@ Exit status:
   1  a scenario failed or passed unexpectedly, the simulator lacks more than its profile says, or every
      scenario was skipped
   2  the command line is wrong, or a file could not be read or written
-  130  Ctrl-C ended the run; it showed what it had done";
+  130  Ctrl-C ended the run; it showed what it had done. A second Ctrl-C does not wait for the scenario
+       that runs";
 
 const EXIT_STATUS_OF_EXEC: &str = "\
 Exit status:

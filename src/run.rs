@@ -3,13 +3,17 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use verbs_scenarios::report::{BackendInfo, Entry, FailureReport, Outcome, Report, Run, Summary};
-use verbs_scenarios::{Backend, GROUPS, Scenario, rule, rules, run, select};
-use verbsim::backend::Choice;
+use verbs_scenarios::report::{
+    BackendInfo, Entry, Facts, FailureReport, Outcome, Report, Run, Summary,
+};
+use verbs_scenarios::{GROUPS, Runner, Scenario, rule, rules, select};
+use verbsim::backend::{Choice, Chosen, Hardware};
+use verbsim::workers::{self, Watch};
 
-use crate::output::{Stop, json, print, save};
-use crate::progress::Progress;
+use crate::board::Board;
+use crate::output::{Stop, json, note, print, save};
 use crate::results::{self, Case, Format, Suite, Verdict, github, junit};
 use crate::style::{Look, Style};
 use crate::table::Plain;
@@ -24,6 +28,12 @@ pub(crate) struct Args {
     /// given several times
     #[arg(long, value_name = "PATTERN")]
     filter: Vec<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, clap::Args)]
+struct Output {
     /// How to show the result
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -33,52 +43,106 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
+    if let Choice::Hw(options) = &args.choice
+        && options.worker
+    {
+        let hardware = Hardware::chosen(options).map_err(Stop::Usage)?;
+        return workers::serve(&hardware).map_err(Stop::Usage);
+    }
     let scenarios = chosen(&args.filter)?;
     let file = args.choice.pcap();
     let pcap = file.map(capture::begin).transpose()?;
-    let backends = args.choice.backends(pcap);
-    interrupt::listen();
-    let (mut runs, mut end) = (Vec::new(), Ok(()));
-    for backend in backends.map_err(Stop::Usage)? {
-        match run_with_progress(backend.as_ref(), &scenarios) {
-            Ok(run) => runs.push(run),
-            Err(stop) => end = Err(stop),
-        }
+    let board = Board::new();
+    listen(&board, &args.output);
+    let mut end = Ok(());
+    for chosen in args.choice.backends(pcap).map_err(Stop::Usage)? {
+        end = run_on(&chosen, &scenarios, &board);
         if end.is_err() || interrupt::go_on().is_break() {
             break;
         }
     }
     capture::end(file, pcap)?;
-    if runs.is_empty() {
+    let report = board.report();
+    if report.runs.is_empty() {
         return end;
     }
     // What was done is shown, whatever came then.
-    let report = Report::new(runs);
-    let text = |style| match args.format {
-        Format::Table => table(&report, style),
-        Format::Json => json(&report),
-        Format::Junit => junit::document(&suites(&report)),
-        Format::Github => {
-            let summaries = report.runs.iter().map(|run| summary(run, style));
-            github::annotations(&suites(&report)) + &summaries.collect::<String>()
-        }
-    };
-    let style = Style::of_stdout();
-    match &args.out {
-        None => print(&text(style))?,
-        Some(path) => {
-            save(path, &text(Style::plain()))?;
-            let verdicts = report.runs.iter().map(|run| verdict(run, style));
-            print(&verdicts.collect::<String>())?;
-        }
-    }
+    args.output.write(&report)?;
     end?;
     match (report.is_good(), interrupt::go_on().is_break()) {
         (false, _) => Err(Stop::NotGood),
-        (true, true) => Err(Stop::Interrupted(
-            "interrupted; the remaining scenarios did not run".to_owned(),
-        )),
+        (true, true) => Err(Stop::Interrupted(REST.to_owned())),
         (true, false) => Ok(()),
+    }
+}
+
+const REST: &str = "interrupted; the remaining scenarios did not run";
+
+/// Lets Ctrl-C say what it waits for, and a second one show what was done.
+fn listen(board: &Arc<Board>, output: &Output) {
+    let asked = {
+        let board = Arc::clone(board);
+        move || {
+            let what = board.waits_for();
+            note(format_args!("verbsim: {what}; Ctrl-C again does not wait"));
+        }
+    };
+    let (board, output) = (Arc::clone(board), output.clone());
+    interrupt::listen(asked, move || {
+        if let Err(stop) = output.write(&board.report())
+            && let Some(message) = stop.message()
+        {
+            note(message);
+        }
+        note(REST);
+    });
+}
+
+fn run_on(
+    chosen: &Chosen,
+    scenarios: &[&'static Scenario],
+    board: &Arc<Board>,
+) -> Result<(), Stop> {
+    let Chosen { backend, workers } = chosen;
+    let backend = backend.as_ref();
+    let info = backend.info();
+    let in_words = |error: String| Stop::usage(format!("{}: {error}", info.backend));
+    let facts = Facts::of(backend).map_err(|error| in_words(error.to_string()))?;
+    if let Some(workers) = workers {
+        board.begin(info.clone(), facts, scenarios.len());
+        let ran = workers.run(backend, scenarios, board.as_ref());
+        return ran.map_err(in_words).map(|()| board.end());
+    }
+    let runner = Runner::new(backend).map_err(|error| in_words(error.to_string()))?;
+    board.begin(info.clone(), facts, scenarios.len());
+    for scenario in scenarios {
+        if board.starts(scenario).is_break() {
+            break;
+        }
+        board.ended(runner.run(scenario));
+    }
+    board.end();
+    Ok(())
+}
+
+impl Output {
+    fn write(&self, report: &Report) -> Result<(), Stop> {
+        let text = |style| match self.format {
+            Format::Table => table(report, style),
+            Format::Json => json(report),
+            Format::Junit => junit::document(&suites(report)),
+            Format::Github => {
+                let summaries = report.runs.iter().map(|run| summary(run, style));
+                github::annotations(&suites(report)) + &summaries.collect::<String>()
+            }
+        };
+        let style = Style::of_stdout();
+        let Some(path) = &self.out else {
+            return print(&text(style));
+        };
+        save(path, &text(Style::plain()))?;
+        let verdicts = report.runs.iter().map(|run| verdict(run, style));
+        print(&verdicts.collect::<String>())
     }
 }
 
@@ -104,17 +168,6 @@ pub(crate) fn no_scenario(pattern: &str) -> Stop {
         .chain(rules);
     let meant = meant(pattern, names, "`verbsim list` shows all");
     Stop::usage(format!("no scenario matches {pattern}{meant}"))
-}
-
-fn run_with_progress(backend: &dyn Backend, scenarios: &[&'static Scenario]) -> Result<Run, Stop> {
-    let total = scenarios.len() as u64;
-    let progress = Progress::new(total, "scenarios", "{pos}/{len} {wide_msg}");
-    let result = run(backend, scenarios, |scenario| {
-        progress.message(scenario.id);
-        progress.advance();
-        interrupt::go_on()
-    });
-    result.map_err(|error| Stop::usage(format!("{}: {error}", backend.info().backend)))
 }
 
 fn table(report: &Report, style: Style) -> String {
@@ -233,6 +286,10 @@ fn row(entry: &Entry, style: Style) -> [comfy_table::Cell; 3] {
     let mut rules = entry.rules.join(" ");
     if let Some(reason) = &entry.reason {
         write!(rules, "  {reason}").expect("a string");
+    }
+    if !entry.passed_over.is_empty() {
+        let events = entry.passed_over.join(", ");
+        write!(rules, "  passed over: {events}").expect("a string");
     }
     let text = if entry.outcome == Outcome::Passed {
         Look::Plain

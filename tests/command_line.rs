@@ -79,6 +79,7 @@ const OF_HW: &[&str] = &[
     "--may-crash-kernel",
     "--deviations /nonexistent/file",
     "--in-process",
+    "--jobs 2",
 ];
 
 /// With a value that is the default too: who gives one believes that it counts.

@@ -9,7 +9,7 @@ use verbs_api::{
 
 use crate::failure::{check_eq, expect_err_among, value_in_case};
 use crate::mcast::all_hosts;
-use crate::{OfRule, Pair, PairOptions, QKEY, Result, Scenario, Setup, expect_err};
+use crate::{OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     serves_all_queue_pairs_of_its_domain,
@@ -26,12 +26,12 @@ fn serves_all_queue_pairs_of_its_domain(setup: &Setup<'_>) -> Result {
     let ah = setup.create_ah(a.pd, &setup.route_to(b.context)?)?;
     let init = verbs_api::QpInit::new(QpType::Ud, a.send_cq, a.recv_cq);
     let second = setup.create_qp(a.pd, &init)?;
-    verbs_api::connect::ud_to_rts(setup.verbs(), second, setup.port(), QKEY)?;
+    verbs_api::connect::ud_to_rts(setup.verbs(), second, setup.port(), setup.qkey())?;
     for round in 0..5 {
         for (qp, number) in [(a.qp, a.qp_num), (second, setup.qp_num(second)?)] {
             b.recv(round, 8)?;
             let data = [a.sge(0, 8)];
-            let send = SendWr::send(round, &data).to(ah, b.qp_num, QKEY);
+            let send = SendWr::send(round, &data).to(ah, b.qp_num, setup.qkey());
             setup.post_send(qp, &[send]).rule(RULE)?;
             let result = setup.one_with(b.recv_cq, WcStatus::Success, RULE);
             let wc = value_in_case(&format!("round {round}"), result)?;
@@ -69,7 +69,10 @@ fn every_gid_of_the_port_is_a_source(setup: &Setup<'_>) -> Result {
         a.fill(3, 8)?;
         b.recv(1, 8)?;
         let data = [a.sge(0, 8)];
-        setup.post_send(a.qp, &[SendWr::send(1, &data).to(ah, b.qp_num, QKEY)])?;
+        setup.post_send(
+            a.qp,
+            &[SendWr::send(1, &data).to(ah, b.qp_num, setup.qkey())],
+        )?;
         setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
         setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
         b.expect_data(3, 8, RULE)?;
@@ -142,7 +145,7 @@ fn with_work_outstanding_cannot_be_destroyed(setup: &Setup<'_>) -> Result {
     let Pair { a, b } = setup.pair(PairOptions::of(QpType::Ud))?;
     let ah = setup.create_ah(a.pd, &setup.route_to(b.context)?)?;
     let data = [a.sge(0, 8)];
-    let send = SendWr::send(1, &data).to(ah, b.qp_num, QKEY);
+    let send = SendWr::send(1, &data).to(ah, b.qp_num, setup.qkey());
     // There the send waits.
     setup.modify(a.qp, QpModify::to(QpState::Sqd))?;
     setup.post_send(a.qp, &[send])?;

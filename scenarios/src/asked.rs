@@ -9,8 +9,8 @@ use verbs_api::{
     SrqAttr, SrqAttrMask, SrqInit, Verbs, Wait, WcFields, XrcdInit, connect,
 };
 
-use crate::end::QKEY;
 use crate::mcast::{ALL_HOSTS, MLID};
+use crate::place::Place;
 
 /// The answers of a device. What is in neither set is not known: no scenario needs it or demands
 /// that it is refused.
@@ -408,7 +408,7 @@ impl Bench<'_> {
 
     fn mcast(&self) -> Result<()> {
         self.with_qp(self.init(QpType::Ud), |qp| {
-            connect::ud_to_rts(self.verbs, qp, self.port, QKEY)?;
+            connect::ud_to_rts(self.verbs, qp, self.port, Place::default().qkey)?;
             self.verbs.attach_mcast(qp, ALL_HOSTS, MLID)?;
             self.verbs.detach_mcast(qp, ALL_HOSTS, MLID)
         })

@@ -181,7 +181,7 @@ fn message_before_rts_raises_at_most_comm_est(setup: &Setup<'_>) -> Result {
         let to_rts = QpModify::to(QpState::Rts).set(QpAttrMask::SQ_PSN, |attr| attr.sq_psn = 0);
         let to_rts = match qp_type {
             QpType::Rc => to_rts
-                .set(QpAttrMask::TIMEOUT, |attr| attr.timeout = 14)
+                .set(QpAttrMask::TIMEOUT, |attr| attr.timeout = setup.timeout(14))
                 .set(QpAttrMask::RETRY_CNT, |attr| attr.retry_cnt = 7)
                 .set(QpAttrMask::RNR_RETRY, |attr| attr.rnr_retry = 7)
                 .set(QpAttrMask::MAX_QP_RD_ATOMIC, |attr| attr.max_rd_atomic = 1),

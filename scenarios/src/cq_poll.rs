@@ -4,6 +4,7 @@ mod between;
 mod threads;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use verbs_api::behavior::{Overrun, PollAfterOverrun};
@@ -142,6 +143,7 @@ scenario!(threads_share_the_completions: "CQ-POLL-05"; needs THREADS);
 fn threads_share_the_completions(setup: &Setup<'_>) -> Result {
     const TOTAL: u64 = 400;
     const THREADS: usize = 4;
+    const AT_ONCE: u64 = 4;
     let pair = setup.pair(PairOptions {
         recv_cqe: TOTAL as i32,
         cap: QpCap {
@@ -151,19 +153,30 @@ fn threads_share_the_completions(setup: &Setup<'_>) -> Result {
         ..PairOptions::default()
     })?;
     let polled = Mutex::new(Vec::new());
-    let poll = || {
-        setup.until("all completions are polled", || {
-            let mut wc = [Wc::default(); 3];
-            let got = setup.poll_cq(pair.b.recv_cq, &mut wc)?;
-            let mut polled = polled.lock().expect("no poller panics");
-            polled.extend(wr_ids(&wc[..got]));
-            Ok((polled.len() >= TOTAL as usize).then_some(()))
-        })
+    let is_fed = AtomicBool::new(false);
+    let poll_some = || -> Result<Option<()>> {
+        let mut wc = [Wc::default(); 3];
+        let got = setup.poll_cq(pair.b.recv_cq, &mut wc)?;
+        let mut polled = polled.lock().expect("no poller panics");
+        polled.extend(wr_ids(&wc[..got]));
+        Ok((polled.len() >= TOTAL as usize).then_some(()))
     };
-    let feed = || (0..TOTAL).try_for_each(|wr_id| pair.deliver(wr_id..wr_id + 1));
+    let poll = || {
+        // That may take long, and has waits of its own.
+        while !is_fed.load(Ordering::Relaxed) {
+            poll_some()?;
+            thread::yield_now();
+        }
+        setup.until("all completions are polled", poll_some)
+    };
+    let feed = || {
+        let mut firsts = (0..TOTAL).step_by(AT_ONCE as usize);
+        firsts.try_for_each(|first| pair.deliver(first..first + AT_ONCE))
+    };
     thread::scope(|scope| {
         let pollers: Vec<_> = (0..THREADS).map(|_| scope.spawn(poll)).collect();
         let fed = feed();
+        is_fed.store(true, Ordering::Relaxed);
         let mut results = pollers
             .into_iter()
             .map(|poller| poller.join().expect("no poller panics"));

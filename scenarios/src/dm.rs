@@ -90,7 +90,8 @@ fn copies_reach_the_memory_and_no_other_bytes(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(memories_share_what_the_device_has: "DM-02"; needs DEVICE_MEMORY);
+scenario!(memories_share_what_the_device_has:
+    "DM-02"; needs DEVICE_MEMORY; alone "it takes all there is");
 fn memories_share_what_the_device_has(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DM-02";
     let context = setup.ctx_a();

@@ -15,9 +15,6 @@ use crate::setup::Setup;
 /// Bytes that the GRH takes at the start of a UD receive.
 pub const GRH_LEN: u32 = 40;
 
-/// Q_Key of the UD queue pairs the setup makes.
-pub const QKEY: u32 = 0x1111_1111;
-
 /// Two connected ends.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
@@ -150,7 +147,8 @@ impl PairOptions {
     }
 }
 
-/// Parameters with which sends give up soon: after a time-out of a millisecond and one retry.
+/// Parameters with which sends give up soon: after one retry and a timeout of a millisecond, or of
+/// some round trips if these take longer.
 pub(crate) fn gives_up_soon() -> RcParams {
     RcParams {
         timeout: 8,
@@ -308,11 +306,11 @@ impl<'v> Setup<'v> {
 
     /// Connects two ends and brings both to RTS; UD queue pairs get address handles of each other.
     pub fn connect<'b>(&'b self, a: End<'b>, b: End<'b>, options: PairOptions) -> Result<Pair<'b>> {
-        let rc = self.place().within(self.fitting(options).rc);
+        let rc = self.here(self.fitting(options).rc);
         match options.qp_type {
             QpType::Ud => {
                 for end in [&a, &b] {
-                    connect::ud_to_rts(self.verbs(), end.qp, rc.port_num, QKEY)?;
+                    connect::ud_to_rts(self.verbs(), end.qp, rc.port_num, self.qkey())?;
                 }
             }
             QpType::Uc => connect::by_attributes(self.verbs(), a.qp, b.qp, &rc)?,
@@ -373,7 +371,7 @@ impl<'v> Setup<'v> {
             rc: params,
             ..PairOptions::default()
         };
-        let params = self.place().within(self.fitting(options).rc);
+        let params = self.here(self.fitting(options).rc);
         let peer = connect::Endpoint {
             psn: params.psn_b,
             ..connect::endpoint(self.verbs(), peer.qp, &params)?
@@ -493,7 +491,7 @@ impl<'b> End<'b> {
             Peer {
                 ud: Some((ah, qp_num)),
                 ..
-            } => wr.to(ah, qp_num, QKEY),
+            } => wr.to(ah, qp_num, self.setup.qkey()),
             Peer {
                 srqn: Some(remote_srqn),
                 ..

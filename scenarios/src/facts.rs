@@ -8,6 +8,7 @@ use verbs_api::profile::DeviceLimits;
 use verbs_api::{Context, DeviceAttrEx, Mtu, PortAttr, Result, Verbs};
 
 use crate::place::Place;
+use crate::runner::Backend;
 
 /// What the device of a run says of itself and of the place where the suite works. Nothing that a
 /// call refuses to say is here: scenarios judge the calls.
@@ -38,8 +39,13 @@ pub struct GidFacts {
 }
 
 impl Facts {
-    /// Asks the first device, which is the one that the suite judges.
-    pub(crate) fn of(verbs: &dyn Verbs, place: Place) -> Result<Self> {
+    /// Asks the first device of a backend, which is the one that the suite judges.
+    ///
+    /// # Errors
+    /// If the backend cannot start, or the device cannot be opened.
+    pub fn of(backend: &dyn Backend) -> Result<Self> {
+        let (fixture, place) = (backend.start(false)?, backend.place());
+        let verbs = fixture.verbs();
         let Some(first) = verbs.devices()?.into_iter().next() else {
             return Ok(Self::default());
         };

@@ -74,6 +74,14 @@ impl Failure {
         }
     }
 
+    /// The backend, or the scenario, broke down.
+    pub fn crash(expected: impl Into<String>, seen: impl Into<String>) -> Self {
+        Self {
+            kind: FailureKind::Crash,
+            ..Self::assertion(expected, seen)
+        }
+    }
+
     /// Something that must hold whatever a scenario does did not: what was promised, and what was
     /// seen instead.
     pub fn invariant(promise: impl Into<String>, seen: impl Into<String>) -> Self {

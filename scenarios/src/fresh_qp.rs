@@ -4,7 +4,8 @@ use verbs_api::{
     Access, AhAttr, Mtu, QpAttr, QpAttrMask, QpQuery, QpState, QpType, SendWr, Sge, transition,
 };
 
-use crate::{End, Failure, Pair, PairOptions, QKEY, Result, Setup};
+use crate::end::gives_up_soon;
+use crate::{End, Failure, Pair, PairOptions, Result, Setup};
 
 /// An end with a peer, both in RESET at first, and attributes that are good for any transition.
 pub(crate) struct FreshQp<'b> {
@@ -47,7 +48,7 @@ impl<'b> FreshQp<'b> {
     fn of(setup: &'b Setup<'_>, end: End<'b>, peer: &End<'_>) -> Result<Self> {
         let attr = QpAttr {
             path_mtu: Mtu::Mtu1024,
-            qkey: QKEY,
+            qkey: setup.qkey(),
             dest_qp_num: peer.qp_num,
             qp_access_flags: Access::ALL_RDMA,
             ah_attr: Some(setup.route_to(peer.context)?),
@@ -55,12 +56,18 @@ impl<'b> FreshQp<'b> {
             max_dest_rd_atomic: 1,
             min_rnr_timer: 12,
             port_num: setup.port(),
-            timeout: 14,
+            timeout: setup.timeout(14),
             retry_cnt: 7,
             rnr_retry: 7,
             ..QpAttr::default()
         };
         Ok(Self { setup, end, attr })
+    }
+
+    /// Lets its sends give up soon, as [`gives_up_soon`] does.
+    pub(crate) fn gives_up_soon(&mut self) {
+        let soon = self.setup.here(gives_up_soon());
+        (self.attr.timeout, self.attr.retry_cnt) = (soon.timeout, soon.retry_cnt);
     }
 
     /// The address of the peer.

@@ -10,7 +10,7 @@ use verbs_api::{
 use crate::failure::{check, check_eq, in_case};
 use crate::fresh_qp::FreshQp;
 use crate::mcast::{ALL_HOSTS, MLID};
-use crate::{End, OfRule, Pair, PairOptions, QKEY, Result, Scenario, Setup, expect_err};
+use crate::{End, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err};
 
 const LEN: u32 = 8;
 
@@ -87,7 +87,7 @@ fn send(
     let ah = setup.create_ah(from.pd, way).rule(rule)?;
     from.fill(tag, LEN)?;
     let data = [from.sge(0, LEN)];
-    setup.post_send(from.qp, &[SendWr::send(1, &data).to(ah, qpn, QKEY)])?;
+    setup.post_send(from.qp, &[SendWr::send(1, &data).to(ah, qpn, setup.qkey())])?;
     setup.one_with(from.send_cq, WcStatus::Success, rule)?;
     Ok(setup.destroy_ah(ah)?)
 }
@@ -282,7 +282,7 @@ fn datagram_goes_to_the_port_of_its_lid(setup: &Setup<'_>) -> Result {
         return Ok(());
     };
     let neighbor = setup.end(a.context, PairOptions::of(QpType::Ud))?;
-    connect::ud_to_rts(setup.verbs(), neighbor.qp, setup.port(), QKEY)?;
+    connect::ud_to_rts(setup.verbs(), neighbor.qp, setup.port(), setup.qkey())?;
     neighbor.recv(1, LEN)?;
     b.recv(1, LEN)?;
     // The LID of a port leads back to it, too.
@@ -313,7 +313,7 @@ fn connection_to_a_lid_of_no_port_gets_no_answer(setup: &Setup<'_>) -> Result {
         dlid: UNUSED,
         ..a.av()
     });
-    (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
+    a.gives_up_soon();
     for side in [&a, &b] {
         side.reach(QpState::Rts)?;
     }

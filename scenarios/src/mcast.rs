@@ -6,7 +6,7 @@ use verbs_api::{
 };
 
 use crate::failure::{check, check_eq, in_case, value_in_case};
-use crate::{End, OfRule, PairOptions, QKEY, Result, Scenario, Setup, expect_err};
+use crate::{End, OfRule, PairOptions, Result, Scenario, Setup, expect_err};
 
 const LEN: u32 = 8;
 
@@ -42,12 +42,14 @@ pub(crate) fn all_hosts(setup: &Setup<'_>) -> Result<Gid> {
     Ok(own.ipv4().map_or(ALL_HOSTS, |_| ALL_HOSTS_V4))
 }
 
-/// Another group, by number.
-fn other(number: u16) -> Gid {
-    let [high, low] = number.to_be_bytes();
-    Gid([
-        0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x76, 0x73, high, low,
-    ])
+/// Another group, by number, which other runs do not use.
+fn other(setup: &Setup<'_>, number: u16) -> Gid {
+    let mut gid = [0; 16];
+    gid[..2].copy_from_slice(&[0xff, 0x12]);
+    gid[8..12].copy_from_slice(&setup.qkey().to_be_bytes());
+    gid[12..14].copy_from_slice(b"vs");
+    gid[14..].copy_from_slice(&number.to_be_bytes());
+    Gid(gid)
 }
 
 /// A UD end in RTS, with a Q_Key.
@@ -59,7 +61,7 @@ fn end_with<'b>(setup: &'b Setup<'_>, on_a: bool, qkey: u32) -> Result<End<'b>> 
 }
 
 fn end<'b>(setup: &'b Setup<'_>) -> Result<End<'b>> {
-    end_with(setup, false, QKEY)
+    end_with(setup, false, setup.qkey())
 }
 
 /// Who sends to the group, and how.
@@ -72,7 +74,7 @@ struct Sender<'b> {
 
 impl<'b> Sender<'b> {
     fn new(setup: &'b Setup<'_>) -> Result<Self> {
-        let end = end_with(setup, true, QKEY)?;
+        let end = end_with(setup, true, setup.qkey())?;
         let group = all_hosts(setup)?;
         let place = setup.place();
         let port = setup.query_port(setup.ctx_a(), place.port_num)?;
@@ -103,7 +105,7 @@ impl<'b> Sender<'b> {
         let Self { setup, end, .. } = self;
         end.fill(tag, LEN)?;
         let data = [end.sge(0, LEN)];
-        let send = SendWr::send(tag.into(), &data).to(ah, qpn, QKEY);
+        let send = SendWr::send(tag.into(), &data).to(ah, qpn, setup.qkey());
         setup.post_send(end.qp, &[send])?;
         setup.successes(end.send_cq, 1).map(drop)
     }
@@ -188,7 +190,7 @@ fn every_attached_queue_pair_gets_a_copy(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MCAST-04";
     let sender = Sender::new(setup)?;
     // On both sides, and the sender itself.
-    let others = [true, false, false].map(|on_a| end_with(setup, on_a, QKEY));
+    let others = [true, false, false].map(|on_a| end_with(setup, on_a, setup.qkey()));
     let mut members = vec![sender.end];
     for other in others {
         members.push(other?);
@@ -265,7 +267,7 @@ fn only_what_is_attached_can_be_detached(setup: &Setup<'_>) -> Result {
     refused("no group is there", member.qp, ALL_HOSTS)?;
     setup.attach_mcast(member.qp, ALL_HOSTS, MLID)?;
     refused("another queue pair", stranger.qp, ALL_HOSTS)?;
-    refused("another group", member.qp, other(0))?;
+    refused("another group", member.qp, other(setup, 0))?;
     setup.detach_mcast(member.qp, ALL_HOSTS, MLID).rule(RULE)?;
     refused("once more", member.qp, ALL_HOSTS)
 }
@@ -275,7 +277,7 @@ fn attached_queue_pair_cannot_be_destroyed(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MCAST-06";
     let sender = Sender::new(setup)?;
     let member = end(setup)?;
-    for group in [sender.group, other(1)] {
+    for group in [sender.group, other(setup, 1)] {
         setup.attach_mcast(member.qp, group, MLID)?;
     }
     let busy = |what: &str| {
@@ -283,7 +285,7 @@ fn attached_queue_pair_cannot_be_destroyed(setup: &Setup<'_>) -> Result {
         value_in_case(what, expect_err(destroyed, ErrorKind::Busy, RULE)).map(drop)
     };
     busy("in two groups")?;
-    setup.detach_mcast(member.qp, other(1), MLID)?;
+    setup.detach_mcast(member.qp, other(setup, 1), MLID)?;
     busy("in one group")?;
     // It is as it was.
     member.recv(1, LEN)?;
@@ -307,13 +309,13 @@ fn end_of_a_context_takes_its_queue_pairs_out_of_their_groups(setup: &Setup<'_>)
     for goes_first in [true, false] {
         let context = setup.open_device(&name)?;
         let goes = setup.end(context, PairOptions::of(QpType::Ud))?;
-        connect::ud_to_rts(setup.verbs(), goes.qp, setup.port(), QKEY)?;
+        connect::ud_to_rts(setup.verbs(), goes.qp, setup.port(), setup.qkey())?;
         let (first, last) = if goes_first {
             (goes.qp, stays.qp)
         } else {
             (stays.qp, goes.qp)
         };
-        setup.attach_mcast(goes.qp, other(6), MLID)?;
+        setup.attach_mcast(goes.qp, other(setup, 6), MLID)?;
         for qp in [first, last] {
             setup.attach_mcast(qp, sender.group, MLID)?;
         }
@@ -325,9 +327,9 @@ fn end_of_a_context_takes_its_queue_pairs_out_of_their_groups(setup: &Setup<'_>)
     }
     // The other group is empty again, and can be refilled.
     setup
-        .attach_mcast(stays.qp, other(6), MLID)
+        .attach_mcast(stays.qp, other(setup, 6), MLID)
         .rule("LIFE-07")?;
-    Ok(setup.detach_mcast(stays.qp, other(6), MLID)?)
+    Ok(setup.detach_mcast(stays.qp, other(setup, 6), MLID)?)
 }
 
 scenario!(what_one_cannot_take_the_others_get: "MCAST-07"; needs UD, MCAST);
@@ -337,7 +339,7 @@ fn what_one_cannot_take_the_others_get(setup: &Setup<'_>) -> Result {
     // Those that cannot take it stand first, in the middle and last.
     let (without, small) = (end(setup)?, end(setup)?);
     let (other_key, not_ready) = (
-        end_with(setup, false, QKEY ^ 1)?,
+        end_with(setup, false, setup.qkey() ^ 1)?,
         setup.end(setup.ctx_b(), PairOptions::of(QpType::Ud))?,
     );
     let takers = [end(setup)?, end(setup)?, end(setup)?];
@@ -378,22 +380,28 @@ fn group_has_as_many_as_the_device_says(setup: &Setup<'_>) -> Result {
     let mut members = Vec::new();
     for _ in 0..limit.min(MANY) {
         let qp = setup.create_qp(first.pd, &init)?;
-        setup.attach_mcast(qp, other(2), MLID).rule(RULE)?;
+        setup.attach_mcast(qp, other(setup, 2), MLID).rule(RULE)?;
         members.push(qp);
     }
     if limit <= MANY {
-        let full = setup.attach_mcast(first.qp, other(2), MLID);
+        let full = setup.attach_mcast(first.qp, other(setup, 2), MLID);
         expect_err(full, ErrorKind::NoMemory, RULE)?;
         // A member may attach again, and another group has room.
-        setup.attach_mcast(members[0], other(2), MLID).rule(RULE)?;
-        setup.attach_mcast(first.qp, other(3), MLID).rule(RULE)?;
-        setup.detach_mcast(first.qp, other(3), MLID)?;
+        setup
+            .attach_mcast(members[0], other(setup, 2), MLID)
+            .rule(RULE)?;
+        setup
+            .attach_mcast(first.qp, other(setup, 3), MLID)
+            .rule(RULE)?;
+        setup.detach_mcast(first.qp, other(setup, 3), MLID)?;
     }
     for qp in members {
-        setup.detach_mcast(qp, other(2), MLID)?;
+        setup.detach_mcast(qp, other(setup, 2), MLID)?;
     }
-    setup.attach_mcast(first.qp, other(2), MLID).rule(RULE)?;
-    Ok(setup.detach_mcast(first.qp, other(2), MLID)?)
+    setup
+        .attach_mcast(first.qp, other(setup, 2), MLID)
+        .rule(RULE)?;
+    Ok(setup.detach_mcast(first.qp, other(setup, 2), MLID)?)
 }
 
 scenario!(there_are_as_many_groups_as_the_device_says: "MCAST-08"; needs UD, MCAST, LAB);
@@ -402,12 +410,16 @@ fn there_are_as_many_groups_as_the_device_says(setup: &Setup<'_>) -> Result {
     let limit = setup.query_device(setup.ctx_a())?.max_mcast_grp as u16;
     let ud = setup.end(setup.ctx_a(), PairOptions::of(QpType::Ud))?;
     for number in 0..limit {
-        setup.attach_mcast(ud.qp, other(number), MLID).rule(RULE)?;
+        setup
+            .attach_mcast(ud.qp, other(setup, number), MLID)
+            .rule(RULE)?;
     }
-    let full = setup.attach_mcast(ud.qp, other(limit), MLID);
+    let full = setup.attach_mcast(ud.qp, other(setup, limit), MLID);
     expect_err(full, ErrorKind::NoMemory, RULE)?;
-    setup.detach_mcast(ud.qp, other(0), MLID)?;
-    setup.attach_mcast(ud.qp, other(limit), MLID).rule(RULE)
+    setup.detach_mcast(ud.qp, other(setup, 0), MLID)?;
+    setup
+        .attach_mcast(ud.qp, other(setup, limit), MLID)
+        .rule(RULE)
 }
 
 scenario!(group_is_reached_by_its_queue_pair_number_alone: "MCAST-09"; needs UD, MCAST);
@@ -440,7 +452,7 @@ fn attaching_is_for_one_queue_pair_and_one_group(setup: &Setup<'_>) -> Result {
     let sender = Sender::new(setup)?;
     let (member, of_another, of_none) = (end(setup)?, end(setup)?, end(setup)?);
     setup.attach_mcast(member.qp, sender.group, MLID)?;
-    setup.attach_mcast(of_another.qp, other(4), MLID)?;
+    setup.attach_mcast(of_another.qp, other(setup, 4), MLID)?;
     for to in [&member, &of_another, &of_none] {
         to.recv(1, LEN)?;
     }
@@ -451,7 +463,7 @@ fn attaching_is_for_one_queue_pair_and_one_group(setup: &Setup<'_>) -> Result {
         setup.no_completion(to.recv_cq, RULE)?;
     }
     setup.detach_mcast(member.qp, sender.group, MLID)?;
-    Ok(setup.detach_mcast(of_another.qp, other(4), MLID)?)
+    Ok(setup.detach_mcast(of_another.qp, other(setup, 4), MLID)?)
 }
 
 /// The largest number of queue pairs to create.

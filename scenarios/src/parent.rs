@@ -12,7 +12,7 @@ use crate::bad_input::{open_again, refused};
 use crate::end::EndParts;
 use crate::failure::in_case;
 use crate::mw::{bind, opens, part};
-use crate::{End, OfRule, Pair, PairOptions, QKEY, Result, Scenario, Setup, expect_err};
+use crate::{End, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     objects_of_all_its_domains_work_together,
@@ -195,7 +195,7 @@ fn address_handle_of_it_is_for_queue_pairs_of_its_domain(setup: &Setup<'_>) -> R
     a.fill(3, 64)?;
     b.recv(1, 64)?;
     let data = [a.sge(0, 64)];
-    let send = SendWr::send(1, &data).to(ah, b.qp_num, QKEY);
+    let send = SendWr::send(1, &data).to(ah, b.qp_num, setup.qkey());
     setup.post_send(a.qp, &[send]).rule(RULE)?;
     setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
     setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;

@@ -3,6 +3,7 @@
 use verbs_api::{AhAttr, Context, Gid, Pd, RcParams};
 
 use crate::failure::{Failure, Result};
+use crate::round_trip;
 use crate::setup::Setup;
 
 /// The ports that the setup uses, the same on both sides.
@@ -12,21 +13,9 @@ pub struct Place {
     pub port_num: u8,
     /// Index in its GID table. Default: 0.
     pub sgid_index: u8,
-}
-
-impl Place {
-    /// These parameters, at this place.
-    pub(crate) fn within(self, params: RcParams) -> RcParams {
-        let Self {
-            port_num,
-            sgid_index,
-        } = self;
-        RcParams {
-            port_num,
-            sgid_index,
-            ..params
-        }
-    }
+    /// Q_Key of the UD queue pairs that the setup makes, below `0x8000_0000`. Runs on one network
+    /// that have different ones do not hear each other. Default: `0x1111_1111`.
+    pub qkey: u32,
 }
 
 impl Default for Place {
@@ -34,6 +23,7 @@ impl Default for Place {
         Self {
             port_num: 1,
             sgid_index: 0,
+            qkey: 0x1111_1111,
         }
     }
 }
@@ -44,11 +34,17 @@ impl Setup<'_> {
         self.place().port_num
     }
 
+    /// The Q_Key of its UD queue pairs.
+    pub fn qkey(&self) -> u32 {
+        self.place().qkey
+    }
+
     /// The way to the port of a context.
     pub fn route_to(&self, context: Context) -> verbs_api::Result<AhAttr> {
         let Place {
             port_num,
             sgid_index,
+            ..
         } = self.place();
         let dgid = self.query_gid(context, port_num, sgid_index.into())?;
         Ok(AhAttr {
@@ -91,10 +87,22 @@ impl Setup<'_> {
 
     /// The parameters of connections on this port.
     pub fn rc_params(&self) -> RcParams {
+        self.here(RcParams::default())
+    }
+
+    /// These parameters on this port, with a timeout that is not over before an answer can come.
+    pub fn here(&self, params: RcParams) -> RcParams {
         RcParams {
             port_num: self.place().port_num,
             sgid_index: self.place().sgid_index,
-            ..RcParams::default()
+            timeout: self.timeout(params.timeout),
+            ..params
         }
+    }
+
+    /// The code of this timeout of a connection, or of a longer one that is not over before an
+    /// answer can come.
+    pub fn timeout(&self, code: u8) -> u8 {
+        round_trip::timeout(self.bounds.round_trip, code)
     }
 }

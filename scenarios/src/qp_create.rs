@@ -12,7 +12,7 @@ use verbs_api::{
 use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::fresh_qp::{FreshQp, required};
 use crate::{
-    End, OfRule, Pair, PairOptions, QKEY, Result, Scenario, Setup, expect_err, expect_err_among,
+    End, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err, expect_err_among,
 };
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -255,7 +255,7 @@ fn tells_what_was_set(setup: &Setup<'_>, qp_type: QpType) -> Result {
         (
             "other",
             QpAttr {
-                qkey: QKEY,
+                qkey: setup.qkey(),
                 rq_psn: 0x123456,
                 sq_psn: 0x654321,
                 dest_qp_num: 0x654321,

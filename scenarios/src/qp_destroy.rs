@@ -179,7 +179,7 @@ scenario!(message_to_a_qp_that_is_gone_reaches_no_other: "QP-DESTROY-05"; needs 
 /// In the meantime others are created on its CQs, brought to its state, with receives.
 fn message_to_a_qp_that_is_gone_reaches_no_other(setup: &Setup<'_>) -> Result {
     let (mut a, b) = FreshQp::pair(setup, QpType::Rc)?;
-    (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
+    a.gives_up_soon();
     a.reach(QpState::Rts)?;
     b.reach(QpState::Rts)?;
     setup.destroy_qp(b.end.qp, setup.wait())?;

@@ -383,7 +383,7 @@ scenario!(peer_that_never_answers_stays_as_it_is: "QP-FLUSH-10"; needs MODIFY_CO
 /// The peer is in INIT.
 fn peer_that_never_answers_stays_as_it_is(setup: &Setup<'_>) -> Result {
     let (mut a, b) = FreshQp::pair(setup, QpType::Rc)?;
-    (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
+    a.gives_up_soon();
     a.reach(QpState::Rts)?;
     b.reach(QpState::Init)?;
     a.end.send(1, 8)?;

@@ -54,8 +54,24 @@ pub struct Run {
     pub facts: Facts,
     /// The number of scenarios by outcome.
     pub summary: Summary,
-    /// Each scenario, in the order they ran.
+    /// Each scenario, in the order of the list.
     pub scenarios: Vec<Entry>,
+}
+
+impl Run {
+    /// A run of this subject, which says this of itself, with these results.
+    pub fn new(info: BackendInfo, facts: Facts, scenarios: Vec<Entry>) -> Self {
+        let mut summary = Summary::default();
+        for entry in &scenarios {
+            summary.count(entry.outcome);
+        }
+        Self {
+            info,
+            facts,
+            summary,
+            scenarios,
+        }
+    }
 }
 
 /// The subject of a run.
@@ -108,7 +124,7 @@ impl Summary {
         self.passed + self.failed + self.known_deviations + self.unexpected_passes
     }
 
-    pub(crate) fn count(&mut self, outcome: Outcome) {
+    fn count(&mut self, outcome: Outcome) {
         *match outcome {
             Outcome::Passed => &mut self.passed,
             Outcome::Failed => &mut self.failed,
@@ -137,6 +153,9 @@ pub struct Entry {
     pub failure: Option<FailureReport>,
     /// How sure it is that nothing happened; `None` if the scenario did not check that.
     pub negative: Option<Negative>,
+    /// Asynchronous events of a port of a real device that were not the scenario's, each kind once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<String>,
     /// The rules that its assertions named on the way, whether they held or not. Not in the JSON.
     /// Empty if it ran in a process of its own.
     #[serde(skip)]

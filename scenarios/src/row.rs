@@ -1,8 +1,8 @@
 //! Rows next to bodies, and lists of them.
 
 /// The row of the body below, which has the same name: the rules that its assertions name, the
-/// capabilities it needs except RC, those that its device must lack, its hazards. Its id is the
-/// group's module and that name.
+/// capabilities it needs except RC, those that its device must lack, its hazards, and
+/// why others disturb it (`alone`). Its id is the group's module and that name.
 ///
 /// The row is `ROW` of a type with the name of the body. What is in no list of `scenarios!` is dead
 /// code.
@@ -12,6 +12,7 @@ macro_rules! scenario {
         $(; needs $($need:ident),+)?
         $(; lacks $($lack:ident),+)?
         $(; hazards $($hazard:ident),+)?
+        $(; alone $why:literal)?
     ) => {
         #[allow(non_camel_case_types)]
         pub(crate) enum $body {}
@@ -25,6 +26,7 @@ macro_rules! scenario {
                     $($(.needs(verbs_api::Capabilities::$need))+)?
                     $($(.lacks(verbs_api::Capabilities::$lack))+)?
                     $($(.hazards($crate::Hazards::$hazard))+)?
+                    $(.alone($why))?
             };
         }
     };

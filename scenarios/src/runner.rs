@@ -1,6 +1,7 @@
 //! Running scenarios and judging how they end.
 
 use std::any::Any;
+use std::fmt;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -12,11 +13,12 @@ use verbs_api::{Capabilities, Verbs};
 use crate::asked::{Asked, ask};
 use crate::claim::{Rules, recorded};
 use crate::deviations::Deviation;
-use crate::failure::{Failure, FailureKind, Result};
+use crate::failure::{Failure, Result};
 use crate::fixture::Fixture;
 use crate::known::knowing;
 use crate::place::Place;
-use crate::report::{BackendInfo, Entry, Facts, FailureReport, Outcome, Run, Summary};
+use crate::report::{BackendInfo, Entry, Facts, FailureReport, Outcome, Run};
+use crate::round_trip;
 use crate::scenario::Scenario;
 use crate::setup::{Bounds, Negative, Setup};
 
@@ -49,13 +51,6 @@ pub trait Backend: Sync {
         Vec::new()
     }
 
-    /// Runs a scenario with hazards in a process of its own, which gets the time that its waits of
-    /// at most `bounds` may take. Default: `None`, it cannot, or need not, since nothing here can
-    /// hang or crash.
-    fn isolated(&self, _scenario: &Scenario, _bounds: Bounds) -> Option<Attempt> {
-        None
-    }
-
     /// Whether the report has the time that each scenario took. Default: no, because a simulated
     /// device takes no time, and two reports of it are the same.
     fn is_timed(&self) -> bool {
@@ -80,16 +75,91 @@ pub trait Backend: Sync {
 
 /// The result of running a scenario once.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Attempt {
+struct Attempt {
     /// How sure it is that nothing happened.
-    pub negative: Option<Negative>,
+    negative: Option<Negative>,
+    /// Events of the port that were not the scenario's.
+    passed_over: Vec<String>,
     /// Failures after which the scenario continued, because a deviation is recorded for them, and
     /// those from the end of its [`Fixture`].
-    pub noted: Vec<FailureReport>,
+    noted: Vec<FailureReport>,
     /// The failure that ended it.
-    pub ended_by: Option<FailureReport>,
+    ended_by: Option<FailureReport>,
     /// Why it could not go on, which is not a failure: the device refused what it does not have.
-    pub skipped: Option<String>,
+    skipped: Option<String>,
+}
+
+/// Runs scenarios of a backend, one at a time.
+pub struct Runner<'b> {
+    backend: &'b dyn Backend,
+    asked: Asked,
+    deviations: Vec<Deviation>,
+    bounds: Bounds,
+}
+
+impl<'b> Runner<'b> {
+    /// Asks the devices what they have, and a real one how long a message takes.
+    ///
+    /// # Errors
+    /// If the backend cannot start.
+    pub fn new(backend: &'b dyn Backend) -> verbs_api::Result<Self> {
+        let deviations = backend.deviations();
+        let asked = asked(backend, &deviations)?;
+        let bounds = backend.bounds();
+        let is_real = !asked.has.contains(Capabilities::LAB);
+        Ok(Self {
+            bounds: if is_real && asked.has.contains(Capabilities::RC) {
+                round_trip::within(bounds, backend)?
+            } else {
+                bounds
+            },
+            backend,
+            asked,
+            deviations,
+        })
+    }
+
+    /// Runs a scenario on fresh devices, in this process.
+    pub fn run(&self, scenario: &'static Scenario) -> Entry {
+        let Self {
+            backend,
+            asked,
+            deviations,
+            bounds,
+        } = self;
+        let begun = backend.is_timed().then(Instant::now);
+        let mut entry = judge(*backend, scenario, asked, deviations, *bounds);
+        if entry.outcome != Outcome::Skipped {
+            entry.seconds = begun.map(|begun| begun.elapsed().as_secs_f64());
+        }
+        entry
+    }
+}
+
+impl fmt::Debug for Runner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let info = self.backend.info();
+        f.debug_tuple("Runner").field(&info).finish()
+    }
+}
+
+/// A scenario that did not end by itself, because its process did not or could not start: judged
+/// like one that ended with this failure.
+pub fn lost(backend: &dyn Backend, scenario: &'static Scenario, failure: Failure) -> Entry {
+    let deviations = backend.deviations();
+    let failure = report(backend, scenario, failure, Vec::new());
+    let attempt = Attempt {
+        ended_by: Some(failure),
+        ..Attempt::default()
+    };
+    Entry::new(scenario).of(attempt, &of_scenario(&deviations, scenario))
+}
+
+/// The longest single waits of a scenario on a device of which nothing is measured.
+pub fn bounds(backend: &dyn Backend, scenario: &Scenario) -> Bounds {
+    let deviations = backend.deviations();
+    let known = of_scenario(&deviations, scenario);
+    shortened(backend.bounds(), &known)
 }
 
 /// Runs scenarios in their order, each on fresh devices. `before` is called before each, and may
@@ -102,29 +172,16 @@ pub fn run(
     scenarios: &[&'static Scenario],
     mut before: impl FnMut(&'static Scenario) -> ControlFlow<()>,
 ) -> verbs_api::Result<Run> {
-    let facts = Facts::of(backend.start(false)?.verbs(), backend.place())?;
-    let deviations = backend.deviations();
-    let asked = asked(backend, &deviations)?;
-    let mut summary = Summary::default();
+    let facts = Facts::of(backend)?;
+    let runner = Runner::new(backend)?;
     let mut entries = Vec::with_capacity(scenarios.len());
     for scenario in scenarios {
         if before(scenario).is_break() {
             break;
         }
-        let begun = backend.is_timed().then(Instant::now);
-        let mut entry = judge(backend, scenario, &asked, &deviations);
-        if entry.outcome != Outcome::Skipped {
-            entry.seconds = begun.map(|begun| begun.elapsed().as_secs_f64());
-        }
-        summary.count(entry.outcome);
-        entries.push(entry);
+        entries.push(runner.run(scenario));
     }
-    Ok(Run {
-        info: backend.info(),
-        facts,
-        summary,
-        scenarios: entries,
-    })
+    Ok(Run::new(backend.info(), facts, entries))
 }
 
 /// Runs one scenario on devices that are there. An error says what is wrong, unless a deviation is
@@ -213,19 +270,9 @@ fn judge(
     scenario: &'static Scenario,
     asked: &Asked,
     deviations: &[Deviation],
+    bounds: Bounds,
 ) -> Entry {
-    let entry = Entry {
-        id: scenario.id,
-        rules: scenario.rules,
-        outcome: Outcome::Passed,
-        reason: None,
-        seconds: None,
-        failure: None,
-        negative: None,
-        named: Rules::new(),
-        noted: Vec::new(),
-        ended_by: None,
-    };
+    let entry = Entry::new(scenario);
     let skipped = |reason| Entry {
         outcome: Outcome::Skipped,
         reason: Some(reason),
@@ -260,31 +307,60 @@ fn judge(
     {
         return skipped(format!("would crash the kernel: {}", deviation.reason));
     }
-    let mut bounds = backend.bounds();
-    if !known.is_empty() {
-        // What is known not to come need not be waited for long.
-        bounds.positive = bounds.positive.min(KNOWN_TO_DEVIATE);
-    }
-    let hazards = !scenario.hazards.is_empty();
-    let isolated = if hazards {
-        backend.isolated(scenario, bounds)
-    } else {
-        None
-    };
+    let bounds = shortened(bounds, &known);
     // A simulator that lacks more is not asked again.
     let asked = backend.lacks().is_none().then_some(asked);
-    let here = || attempt(backend, scenario, bounds, &known, asked);
-    let (attempt, named) = recorded(|| isolated.unwrap_or_else(here));
-    let (outcome, reason, failure) = verdict(&attempt, &known);
+    let (attempt, named) = recorded(|| attempt(backend, scenario, bounds, &known, asked));
     Entry {
-        outcome,
-        reason,
-        failure: failure.cloned(),
-        negative: attempt.negative,
         named,
-        noted: attempt.noted,
-        ended_by: attempt.ended_by,
-        ..entry
+        ..entry.of(attempt, &known)
+    }
+}
+
+/// What is known not to come need not be waited for long.
+fn shortened(bounds: Bounds, known: &[&Deviation]) -> Bounds {
+    let longest = if known.is_empty() {
+        bounds.positive
+    } else {
+        KNOWN_TO_DEVIATE
+    };
+    Bounds {
+        positive: bounds.positive.min(longest),
+        ..bounds
+    }
+}
+
+impl Entry {
+    /// The entry of a scenario that has not run.
+    pub(crate) fn new(scenario: &'static Scenario) -> Self {
+        Self {
+            id: scenario.id,
+            rules: scenario.rules,
+            outcome: Outcome::Passed,
+            reason: None,
+            seconds: None,
+            failure: None,
+            negative: None,
+            passed_over: Vec::new(),
+            named: Rules::new(),
+            noted: Vec::new(),
+            ended_by: None,
+        }
+    }
+
+    /// With what this attempt comes to.
+    fn of(self, attempt: Attempt, known: &[&Deviation]) -> Self {
+        let (outcome, reason, failure) = verdict(&attempt, known);
+        Self {
+            outcome,
+            reason,
+            failure: failure.cloned(),
+            negative: attempt.negative,
+            passed_over: attempt.passed_over,
+            noted: attempt.noted,
+            ended_by: attempt.ended_by,
+            ..self
+        }
     }
 }
 
@@ -349,12 +425,13 @@ fn attempt(
         }
     };
     let verbs = fixture.verbs();
-    let (mut negative, mut skipped) = (None, None);
+    let (mut negative, mut skipped, mut passed_over) = (None, None, Vec::new());
     let mut body = || {
         let setup = Setup::new(verbs, scenario.needs, bounds, backend.place())?;
         let setup = asked.into_iter().fold(setup, Setup::asked);
         let result = (scenario.body)(&setup);
         negative = setup.negative();
+        passed_over = setup.passed_over();
         result.or_else(|failure| {
             let explains = |of: &&Deviation| of.explains(failure.rule, &failure.seen);
             if !known.iter().any(explains) {
@@ -382,6 +459,7 @@ fn attempt(
     let in_full = |failure| report(backend, scenario, failure, trace.clone());
     Attempt {
         negative,
+        passed_over,
         noted: noted.into_iter().chain(at_end.err()).map(in_full).collect(),
         ended_by: own.err().map(in_full),
         skipped,
@@ -441,12 +519,8 @@ fn tail(verbs: &dyn Verbs) -> Vec<String> {
 }
 
 fn no_panic<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-        Err(Failure {
-            kind: FailureKind::Crash,
-            ..Failure::assertion("no panic", message(panic.as_ref()))
-        })
-    })
+    catch_unwind(AssertUnwindSafe(f))
+        .unwrap_or_else(|panic| Err(Failure::crash("no panic", message(panic.as_ref()))))
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {
@@ -467,6 +541,7 @@ const WATCH: Duration = Duration::from_secs(60);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::FailureKind;
 
     fn failure(seen: &str) -> FailureReport {
         FailureReport {

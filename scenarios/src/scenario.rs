@@ -35,6 +35,8 @@ pub struct Scenario {
     pub lacks: Capabilities,
     /// The damage it can do to a device that breaks the rules.
     pub hazards: Hazards,
+    /// Why other users of the device disturb it, if they do.
+    pub alone: Option<&'static str>,
     /// The program.
     pub body: Body,
 }
@@ -43,8 +45,8 @@ pub struct Scenario {
 pub type Body = fn(&Setup<'_>) -> Result;
 
 bitflags! {
-    /// The damage that a scenario can do to a device that breaks the rules. One with hazards runs
-    /// in a process of its own on real drivers.
+    /// The damage that a scenario can do to a device that breaks the rules. On a real driver one
+    /// with hazards gets less time, and after its failure the next scenario another process.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Hazards: u8 {
         /// A call may never return.
@@ -63,6 +65,7 @@ impl Scenario {
             needs: Capabilities::RC,
             lacks: Capabilities::empty(),
             hazards: Hazards::empty(),
+            alone: None,
             body,
         }
     }
@@ -90,6 +93,15 @@ impl Scenario {
     pub const fn hazards(self, more: Hazards) -> Self {
         Self {
             hazards: self.hazards.union(more),
+            ..self
+        }
+    }
+
+    /// One that other users of the device disturb: why.
+    #[must_use]
+    pub const fn alone(self, why: &'static str) -> Self {
+        Self {
+            alone: Some(why),
             ..self
         }
     }

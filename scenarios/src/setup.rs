@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use verbs_api::behavior::{Declared, KnobValue, ShortDatagram};
 use verbs_api::lab::{Lab, Live, PacketView};
 use verbs_api::{
-    Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, ErrorKind, Qp, QpAttrMask,
-    QpModify, QpState, Verbs, Wait, Wc, WcStatus,
+    Arm, Capabilities, CompChannel, Context, Cq, CqEvent, ErrorKind, Qp, QpAttrMask, QpModify,
+    QpState, Verbs, Wait, Wc, WcStatus,
 };
 
 use crate::asked::Asked;
@@ -20,6 +20,7 @@ use crate::claim::{self, Claim};
 use crate::failure::{Failure, OfRule, Result, check, check_eq};
 use crate::known::unless_known;
 use crate::place::Place;
+use crate::port_events::PortEvents;
 use crate::refusal::Refusal;
 
 /// The context of a scenario: two open devices, A and B, and the verbs themselves, to which it
@@ -43,11 +44,12 @@ pub struct Setup<'v> {
     a: Context,
     b: Context,
     needs: Capabilities,
-    bounds: Bounds,
+    pub(crate) bounds: Bounds,
     place: Place,
     negative: AtomicU8,
     pub(crate) asked: Option<&'v Asked>,
     pub(crate) refused: Mutex<Option<Refusal>>,
+    pub(crate) port_events: PortEvents,
 }
 
 /// The times that the setup waits on a device that cannot report when all is quiet.
@@ -57,6 +59,9 @@ pub struct Bounds {
     pub positive: Duration,
     /// For the absence of events. Default: 100 ms.
     pub negative: Duration,
+    /// From a send to its completion, which times of connections follow. Default: 0, which needs
+    /// no regard.
+    pub round_trip: Duration,
 }
 
 impl Default for Bounds {
@@ -64,6 +69,7 @@ impl Default for Bounds {
         Self {
             positive: Duration::from_secs(10),
             negative: Duration::from_millis(100),
+            round_trip: Duration::ZERO,
         }
     }
 }
@@ -103,6 +109,7 @@ impl<'v> Setup<'v> {
             negative: AtomicU8::new(0),
             asked: None,
             refused: Mutex::new(None),
+            port_events: PortEvents::default(),
         })
     }
 
@@ -289,34 +296,6 @@ impl<'v> Setup<'v> {
         }
     }
 
-    /// Takes the next asynchronous event of a context and does not acknowledge it.
-    pub fn take_async_event(&self, context: Context) -> Result<AsyncEvent> {
-        Ok(self.verbs.get_async_event(context, self.wait())?)
-    }
-
-    /// Takes the next asynchronous event of a context and acknowledges it.
-    pub fn async_event(&self, context: Context) -> Result<AsyncEvent> {
-        let event = self.take_async_event(context)?;
-        self.verbs.ack_async_event(context, &event)?;
-        Ok(event)
-    }
-
-    /// Takes and acknowledges all asynchronous events of a context, present or still to come.
-    pub fn async_events(&self, context: Context) -> Result<Vec<AsyncEvent>> {
-        let wait = self.quiet()?;
-        let mut got = Vec::new();
-        loop {
-            match self.verbs.get_async_event(context, wait) {
-                Ok(event) => {
-                    self.verbs.ack_async_event(context, &event)?;
-                    got.push(event);
-                }
-                Err(error) if is_nothing(&error) => return Ok(got),
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
     /// Calls `attempt` until it returns a value: on a simulator until all is quiet, elsewhere for
     /// at most [`Bounds::positive`]. `what` names the thing to wait for.
     pub fn until<T>(&self, what: &str, attempt: impl Fn() -> Result<Option<T>>) -> Result<T> {
@@ -394,17 +373,6 @@ impl<'v> Setup<'v> {
             format!("an event of {}", event.cq)
         });
         nothing(result, format!("no event on {channel}"), rule)
-    }
-
-    /// No asynchronous event is there, and none comes.
-    pub fn no_async_event(&self, context: Context, rule: impl Into<Claim>) -> Result {
-        let wait = self.quiet()?;
-        let result = self.verbs.get_async_event(context, wait);
-        let result = result.map(|event| {
-            let _ = self.verbs.ack_async_event(context, &event);
-            event.to_string()
-        });
-        nothing(result, format!("no asynchronous event on {context}"), rule)
     }
 
     /// No completion is in the CQ, and none comes.
@@ -576,7 +544,7 @@ fn poll_once(verbs: &dyn Verbs, cq: Cq, n: usize, got: &mut Vec<Wc>) -> Result<u
     Ok(polled)
 }
 
-fn nothing(
+pub(crate) fn nothing(
     result: Result<String, verbs_api::Error>,
     expected: String,
     rule: impl Into<Claim>,

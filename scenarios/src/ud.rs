@@ -10,7 +10,7 @@ use verbs_api::{
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::{
-    End, Failure, GRH_LEN, OfRule, Pair, PairOptions, QKEY, Result, Scenario, Setup, expect_err,
+    End, Failure, GRH_LEN, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err,
 };
 
 const LEN: u32 = 8;
@@ -150,7 +150,7 @@ fn header(
         Some(imm) => SendWr::send_with_imm(2, &data, imm),
         None => SendWr::send(2, &data),
     };
-    setup.post_send(a.qp, &[send.to(ah, b.qp_num, QKEY)])?;
+    setup.post_send(a.qp, &[send.to(ah, b.qp_num, setup.qkey())])?;
     let wc = setup.one_with(b.recv_cq, WcStatus::Success, rule)?;
     setup.one_with(a.send_cq, WcStatus::Success, rule)?;
     setup.destroy_ah(ah)?;
@@ -296,7 +296,7 @@ fn other_qkey_is_dropped(setup: &Setup<'_>) -> Result {
     let Pair { a, b } = pair;
     let ah = ah_to(setup, &a, &b)?;
     b.recv(10, LEN)?;
-    send_to(setup, &a, ah, b.qp_num, QKEY ^ 1)?;
+    send_to(setup, &a, ah, b.qp_num, setup.qkey() ^ 1)?;
     dropped(setup, pair, Some(10), "UD-05")
 }
 
@@ -333,10 +333,10 @@ fn unknown_destination_is_dropped(setup: &Setup<'_>) -> Result {
     let ah = ah_to(setup, &a, &b)?;
     b.recv(10, LEN)?;
     for qpn in [b.qp_num ^ 0x00ff_f000, 0x00ff_fffe] {
-        send_to(setup, &a, ah, qpn, QKEY)?;
+        send_to(setup, &a, ah, qpn, setup.qkey())?;
         setup.one_with(a.send_cq, WcStatus::Success, "UD-07")?;
     }
-    send_to(setup, &a, ah, 0, QKEY)?;
+    send_to(setup, &a, ah, 0, setup.qkey())?;
     dropped(setup, pair, Some(10), "UD-07")
 }
 
@@ -401,7 +401,7 @@ fn receiver_can_reply(setup: &Setup<'_>) -> Result {
         let ah = setup.create_ah(b.pd, &back).rule(RULE)?;
         a.recv(3, LEN)?;
         b.fill(55, LEN)?;
-        send_to(setup, b, ah, wc.src_qp, QKEY)?;
+        send_to(setup, b, ah, wc.src_qp, setup.qkey())?;
         setup.one_with(b.send_cq, WcStatus::Success, RULE)?;
         let reply = setup.one_with(a.recv_cq, WcStatus::Success, RULE)?;
         check_eq!(RULE, reply.src_qp, b.qp_num, "the sender of the reply");
@@ -428,7 +428,7 @@ fn messages_arrive_at_most_once_and_in_order(setup: &Setup<'_>) -> Result {
                 // Its receive would be used by the next: start again.
                 [] => {
                     setup.to_reset(b.qp)?;
-                    connect::ud_to_rts(setup.verbs(), b.qp, setup.port(), QKEY)?;
+                    connect::ud_to_rts(setup.verbs(), b.qp, setup.port(), setup.qkey())?;
                 }
                 [wc] => lengths.push(wc.byte_len - GRH_LEN),
                 _ => return Err(Failure::assertion("at most one", "two")).rule(RULE),
@@ -455,12 +455,12 @@ fn other_transports_do_not_listen(setup: &Setup<'_>) -> Result {
     let rc = setup.rc_pair()?.b;
     rc.recv(1, LEN + GRH_LEN)?;
     let ah = ah_to(setup, &a, &rc)?;
-    send_to(setup, &a, ah, rc.qp_num, QKEY)?;
+    send_to(setup, &a, ah, rc.qp_num, setup.qkey())?;
     setup.one_with(a.send_cq, WcStatus::Success, "UD-15")?;
     setup.no_completion(rc.recv_cq, "UD-15")?;
     check_eq!("UD-15", setup.state(rc.qp)?, QpState::Rts);
     b.recv(10, LEN)?;
-    send_to(setup, &a, ah, 0, QKEY)?;
+    send_to(setup, &a, ah, 0, setup.qkey())?;
     dropped(setup, pair, Some(10), "UD-15")
 }
 
@@ -506,7 +506,7 @@ fn other_qkey_is_counted(setup: &Setup<'_>) -> Result {
         Ok(port.qkey_viol_cntr)
     };
     let before = (count(&a)?, count(&b)?);
-    for (round, qkey) in (1..).zip([QKEY ^ 1, 0, QKEY + 1]) {
+    for (round, qkey) in (1..).zip([setup.qkey() ^ 1, 0, setup.qkey() + 1]) {
         send_to(setup, &a, ah, b.qp_num, qkey)?;
         setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
         setup.settle()?;
@@ -514,7 +514,7 @@ fn other_qkey_is_counted(setup: &Setup<'_>) -> Result {
         check_eq!(RULE, seen, (before.0, before.1 + round), "violations");
     }
     b.recv(1, LEN)?;
-    send_to(setup, &a, ah, b.qp_num, QKEY)?;
+    send_to(setup, &a, ah, b.qp_num, setup.qkey())?;
     setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
     check_eq!(RULE, count(&b)?, before.1 + 3, "violations");
     Ok(())

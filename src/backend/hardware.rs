@@ -2,21 +2,17 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Write};
+use std::num::NonZero;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::thread;
 
-use crossbeam::channel;
-use serde::Deserialize;
 use verbs_api::{LinkLayer, Verbs};
-use verbs_scenarios::report::{BackendInfo, FailureReport, Outcome};
-use verbs_scenarios::{
-    Attempt, Backend, Bounds, Deviation, FailureKind, Fixture, Negative, Place, Scenario,
-    deviations, rule,
-};
+use verbs_scenarios::report::BackendInfo;
+use verbs_scenarios::{Backend, Deviation, Fixture, Place, Scenario, deviations};
 
 use super::{DevicePlace, OfHardware, checked, machine, place, word};
+use crate::workers::Workers;
 
 /// A device of this machine, and the one of the other side.
 #[derive(Clone, Debug)]
@@ -26,17 +22,12 @@ pub struct Hardware {
     link_layer: LinkLayer,
     /// The devices are the simulator's, behind libibverbs; the driver is the name of a profile.
     simulated: bool,
-    /// Scenarios with hazards run in this process too.
-    in_process: bool,
     may_crash_kernel: bool,
     place: Place,
     /// Files with deviations of the user, and what they have.
     files: Vec<PathBuf>,
     own: Vec<Deviation>,
 }
-
-/// How many of the longest waits a process with a scenario that has hazards may take.
-const LONGEST_WAITS: u32 = 4;
 
 impl Hardware {
     /// The device of this machine that is meant.
@@ -74,8 +65,12 @@ impl Hardware {
         let mut both = vec![&device[..], &peer[..]];
         both.dedup();
         let (place, link_layer) = place::choose(machine.as_ref(), &both, *port, *gid_index)?;
+        let place = Place {
+            qkey: drawn() & !CONTROLLED,
+            ..place
+        };
         let simulated = machine::is_simulated(Some(&device));
-        if let Some(text) = machine::locked_memory().filter(|_| !simulated) {
+        if let Some(text) = machine::locked_memory().filter(|_| !simulated && !options.worker) {
             // A standard error that is closed or full does not stop the run.
             let _ = writeln!(io::stderr(), "note: {text}");
         }
@@ -84,7 +79,6 @@ impl Hardware {
             devices: [device, peer],
             driver,
             link_layer,
-            in_process: options.in_process,
             may_crash_kernel: options.may_crash_kernel,
             place,
             own,
@@ -109,39 +103,35 @@ impl Hardware {
         machine::kernel()
     }
 
-    /// The command line of one scenario.
-    fn arguments(&self, scenario: &Scenario) -> Vec<String> {
+    /// Processes that run scenarios on it, `jobs` at the same time; `None` if this program is
+    /// not known.
+    pub fn workers(&self, jobs: NonZero<usize>) -> Option<Workers> {
+        let mut arguments = self.arguments();
+        arguments.push("--worker".to_owned());
+        Some(Workers {
+            program: env::current_exe().ok()?,
+            arguments,
+            jobs,
+        })
+    }
+
+    /// The command line that runs the suite on it.
+    fn arguments(&self) -> Vec<String> {
         let [device, peer] = &self.devices;
         let Place {
             port_num,
             sgid_index,
+            ..
         } = self.place;
-        let id = scenario.id;
         let line = format!(
             "run --backend hw --device {device} --peer-device {peer} --port {port_num} \
-             --gid-index {sgid_index} --filter {id}"
+             --gid-index {sgid_index}"
         );
         let crash = self.may_crash_kernel.then_some("--may-crash-kernel");
         let files = self.files.iter().map(|file| file.display().to_string());
         let files = files.flat_map(|file| ["--deviations".to_string(), file]);
         let line = line.split(' ').chain(crash).map(str::to_string);
         line.chain(files).collect()
-    }
-
-    fn failure(&self, scenario: &Scenario, kind: FailureKind, seen: String) -> Attempt {
-        let failure = FailureReport {
-            kind,
-            rule: None,
-            expected: "the process with the scenario ends and reports".to_string(),
-            seen,
-            ends: true,
-            trace: Vec::new(),
-            replay: self.replay(scenario),
-        };
-        Attempt {
-            ended_by: Some(failure),
-            ..Attempt::default()
-        }
     }
 }
 
@@ -188,44 +178,9 @@ impl Backend for Hardware {
         own.chain(recorded).collect()
     }
 
-    fn isolated(&self, scenario: &Scenario, bounds: Bounds) -> Option<Attempt> {
-        if self.in_process {
-            return None;
-        }
-        let program = env::current_exe().ok()?;
-        let mut child = Command::new(program)
-            .args(self.arguments(scenario))
-            .args(["--format", "json", "--in-process"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let mut stdout = child.stdout.take()?;
-        let (done, report) = channel::bounded(1);
-        let reader = thread::spawn(move || {
-            let mut text = String::new();
-            // What cannot be read is judged below like a report that is not there.
-            let _ = stdout.read_to_string(&mut text);
-            let _ = done.send(text);
-        });
-        let deadline = bounds.positive * LONGEST_WAITS;
-        let Ok(text) = report.recv_timeout(deadline) else {
-            // Not waited for: one that is stuck in the kernel does not even end when killed.
-            let _ = child.kill();
-            let seen = format!("nothing after {} s; it was killed", deadline.as_secs());
-            return Some(self.failure(scenario, FailureKind::Hang, seen));
-        };
-        let status = child.wait().ok()?;
-        let _ = reader.join();
-        Some(match serde_json::from_str::<Report>(&text) {
-            Ok(report) => report.attempt(self.replay(scenario)),
-            Err(_) => self.failure(scenario, FailureKind::Crash, format!("no report; {status}")),
-        })
-    }
-
     fn replay(&self, scenario: &Scenario) -> String {
-        format!("verbsim {}", self.arguments(scenario).join(" "))
+        let arguments = self.arguments().join(" ");
+        format!("verbsim {arguments} --filter {}", scenario.id)
     }
 }
 
@@ -245,61 +200,11 @@ pub fn only(devices: &[String]) -> Box<dyn Verbs> {
     machine::verbs(Some(devices)).expect("a device was found")
 }
 
-/// What is read of the report of a process with one scenario.
-#[derive(Deserialize)]
-struct Report {
-    runs: [OneRun; 1],
-}
+/// The bit of a Q_Key that not every process may use.
+const CONTROLLED: u32 = 1 << 31;
 
-#[derive(Deserialize)]
-struct OneRun {
-    scenarios: [Entry; 1],
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    outcome: Outcome,
-    reason: Option<String>,
-    negative: Option<Negative>,
-    failure: Option<Failed>,
-}
-
-#[derive(Deserialize)]
-struct Failed {
-    kind: FailureKind,
-    rule: Option<String>,
-    expected: String,
-    seen: String,
-    ends: bool,
-}
-
-impl Report {
-    fn attempt(self, replay: String) -> Attempt {
-        let [OneRun { scenarios: [entry] }] = self.runs;
-        let Entry {
-            outcome,
-            reason,
-            negative,
-            failure,
-        } = entry;
-        let failure = failure.map(|failed| FailureReport {
-            kind: failed.kind,
-            rule: failed
-                .rule
-                .and_then(|id| rule(&id))
-                .map(|rule| rule.id.as_str()),
-            expected: failed.expected,
-            seen: failed.seen,
-            ends: failed.ends,
-            trace: Vec::new(),
-            replay,
-        });
-        // Whether it ended the scenario was judged there.
-        Attempt {
-            negative,
-            noted: failure.into_iter().collect(),
-            ended_by: None,
-            skipped: reason.filter(|_| outcome == Outcome::Skipped),
-        }
-    }
+/// A number that other processes hardly draw.
+fn drawn() -> u32 {
+    // Each has keys of its own, which the system draws.
+    RandomState::new().build_hasher().finish() as u32
 }

@@ -10,6 +10,7 @@ pub use hardware::{Hardware, only};
 pub use simulator::Simulator;
 
 use std::fmt;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ use verbs_api::{Capabilities, LinkLayer, Verbs};
 use verbs_explore::Checked;
 use verbs_scenarios::{Backend, Failure, Fixture};
 use verbs_sim::{Pcap, Sim, SimConfig};
+
+use crate::workers::Workers;
 
 /// Name of the option value that means every profile.
 pub const ALL_PROFILES: &str = "all";
@@ -123,9 +126,22 @@ pub struct OfHardware {
     /// several times
     #[arg(long, value_name = "FILE")]
     pub deviations: Vec<PathBuf>,
-    /// Run scenarios that may hang or crash in this process, not in child processes
+    /// Run the scenarios in this process, not in child processes: one that hangs or crashes ends
+    /// the run
     #[arg(long)]
     pub in_process: bool,
+    /// Run scenarios in this many child processes at the same time. Those that others would
+    /// disturb run alone, at the end
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        conflicts_with = "in_process"
+    )]
+    pub jobs: NonZero<usize>,
+    /// Be a child process that runs the scenarios that the standard input names
+    #[arg(long, hide = true)]
+    pub worker: bool,
 }
 
 /// Which devices of this machine, and where they are connected.
@@ -207,12 +223,32 @@ impl Choice {
     ///
     /// # Errors
     /// Says which profiles or devices there are.
-    pub fn backends(&self, pcap: Option<Pcap>) -> Result<Vec<Box<dyn Backend>>, String> {
-        match self {
-            Self::Sim(options) => options.simulators(pcap),
-            Self::Hw(options) => Ok(vec![Box::new(Hardware::chosen(options)?)]),
-        }
+    pub fn backends(&self, pcap: Option<Pcap>) -> Result<Vec<Chosen>, String> {
+        let options = match self {
+            Self::Sim(options) => {
+                let here = |backend| Chosen {
+                    backend,
+                    workers: None,
+                };
+                return Ok(options.simulators(pcap)?.into_iter().map(here).collect());
+            }
+            Self::Hw(options) => options,
+        };
+        let hardware = Hardware::chosen(options)?;
+        let workers = hardware.workers(options.jobs);
+        Ok(vec![Chosen {
+            backend: Box::new(hardware),
+            workers: workers.filter(|_| !options.in_process && !options.worker),
+        }])
     }
+}
+
+/// A backend, and the processes in which scenarios run on it.
+pub struct Chosen {
+    /// The backend.
+    pub backend: Box<dyn Backend>,
+    /// The processes. `None`: this one.
+    pub workers: Option<Workers>,
 }
 
 impl OfSimulator {
@@ -304,7 +340,11 @@ mod tests {
     fn runs(options: &str) -> Result<Vec<[String; 2]>, String> {
         let line = format!("verbsim {options}");
         let line = Line::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
-        let infos = line.choice.backends(None)?.into_iter().map(|of| of.info());
+        let infos = line
+            .choice
+            .backends(None)?
+            .into_iter()
+            .map(|of| of.backend.info());
         Ok(infos.map(|info| [info.profile, info.link_layer]).collect())
     }
 

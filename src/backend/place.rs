@@ -26,6 +26,7 @@ pub(super) fn choose(
         Place {
             port_num,
             sgid_index,
+            ..Place::default()
         },
         link_layer,
     ))

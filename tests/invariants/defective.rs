@@ -3,6 +3,7 @@
 use core::mem;
 use std::sync::Mutex;
 
+use verbs_api::lab::Lab;
 use verbs_api::*;
 use verbs_sim::Sim;
 
@@ -79,6 +80,9 @@ pub(crate) enum Defect {
     XrcdLeak,
     /// A byte of device memory changes.
     DmByte,
+    /// No defect: like a real device it has no lab, and its port announces a change of GIDs before
+    /// anything else, once to each context.
+    BusyPort,
 }
 
 impl Defect {
@@ -142,6 +146,13 @@ struct State {
     closed: usize,
     /// Where SRQs of XRC complete.
     places: Vec<Cq>,
+    /// The contexts that have the announcement.
+    announced: Vec<Context>,
+}
+
+/// What a busy port announces.
+pub(crate) fn gid_change() -> AsyncEvent {
+    AsyncEvent::new(AsyncEventType::GidChange, Element::Port(1))
 }
 
 impl Defective {
@@ -168,6 +179,33 @@ impl Defective {
 impl Interpose for Defective {
     fn sim(&self) -> &Sim {
         &self.sim
+    }
+
+    fn capabilities(&self, context: Context) -> Result<Capabilities> {
+        let mut all = self.sim.capabilities(context)?;
+        all.set(Capabilities::LAB, self.lab().is_some());
+        Ok(all)
+    }
+
+    fn lab(&self) -> Option<&dyn Lab> {
+        self.sim.lab().filter(|_| !self.is(Defect::BusyPort))
+    }
+
+    fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
+        let mut state = self.state.lock().unwrap();
+        if self.is(Defect::BusyPort) && !state.announced.contains(&context) {
+            state.announced.push(context);
+            return Ok(gid_change());
+        }
+        drop(state);
+        self.sim.get_async_event(context, wait)
+    }
+
+    fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
+        if self.is(Defect::BusyPort) && *event == gid_change() {
+            return Ok(());
+        }
+        self.sim.ack_async_event(context, event)
     }
 
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {

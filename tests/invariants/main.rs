@@ -1,6 +1,7 @@
 //! What [`Checked`] finds on devices with a defect, and that it finds nothing on those without.
 
 mod alarms;
+mod busy_port;
 #[path = "../common/mod.rs"]
 mod common;
 mod defective;
@@ -26,7 +27,7 @@ fn every_planted_defect_is_found_and_described() {
     use Defect as D;
     use Invariant as I;
     let expected = |defect: Defect| match defect {
-        D::None => unreachable!("it is not a defect"),
+        D::None | D::BusyPort => unreachable!("it is not a defect"),
         D::CompletionTwice => (I::Completion, "wr_id 0x1 SUCCESS"),
         D::CompletionLost => (I::Lost, "on cq#0, though nothing is under way"),
         D::LastCompletionLost => (I::Lost, "has not completed on"),

@@ -72,7 +72,7 @@ const CALLS: &[(&str, Call)] = &[
     }),
     ("post_send", |v, end, ah| {
         let data = [end.sge(0, 8)];
-        let send = SendWr::send(1, &data).to(ah, end.qp_num, crate::QKEY);
+        let send = SendWr::send(1, &data).to(ah, end.qp_num, v.qkey());
         Ok(v.post_send(end.qp, &[send])?)
     }),
     ("post_recv", |v, end, _| {

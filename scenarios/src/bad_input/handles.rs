@@ -12,7 +12,7 @@ use super::refused;
 use crate::failure::in_case;
 use crate::mcast::{ALL_HOSTS, MLID};
 use crate::mw::part_of;
-use crate::{End, Failure, OfRule, PairOptions, QKEY, Result, Setup, expect_err};
+use crate::{End, Failure, OfRule, PairOptions, Result, Setup, expect_err};
 
 /// A handle of each kind.
 #[derive(Clone, Copy, Default)]
@@ -285,7 +285,7 @@ const AH_CALLS: &[(Verb, &str, Call)] = &[
     (Verb::DestroyAh, "AH-06", |v, _, bad| v.destroy_ah(bad.ah)),
     (Verb::PostSend, "DEV-13", |v, good, bad| {
         let number = v.qp_num(good.qp)?;
-        let send = SendWr::send(1, &[]).to(bad.ah, number, QKEY);
+        let send = SendWr::send(1, &[]).to(bad.ah, number, v.qkey());
         Ok(v.post_send(good.qp, &[send])?)
     }),
 ];
@@ -642,7 +642,7 @@ fn address_handle_of_another_context_is_refused(setup: &Setup<'_>) -> Result {
         let pd = setup.alloc_pd(context)?;
         let ah = setup.create_ah(pd, &setup.route_to(context)?)?;
         let data = [pair.a.sge(0, 8)];
-        let send = SendWr::send(1, &data).to(ah, pair.b.qp_num, QKEY);
+        let send = SendWr::send(1, &data).to(ah, pair.b.qp_num, setup.qkey());
         refused(setup, &[ErrorKind::Invalid], "DEV-13", || {
             setup.post_send(pair.a.qp, &[send])
         })?;

@@ -149,7 +149,8 @@ fn port_0_is_one_that_nobody_has(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(address_and_port_are_for_one_id: "CM-05"; needs CM);
+scenario!(address_and_port_are_for_one_id:
+    "CM-05"; needs CM; alone "it takes a port again that it has released");
 fn address_and_port_are_for_one_id(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-05";
     let [side, _] = sides(setup)?;
@@ -188,7 +189,8 @@ fn unspecified_address_shares_its_port_with_none(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(ids_of_two_families_share_a_port_where_each_keeps_to_its_own: "CM-85"; needs CM);
+scenario!(ids_of_two_families_share_a_port_where_each_keeps_to_its_own:
+    "CM-85"; needs CM; alone "it takes a port that others may have");
 fn ids_of_two_families_share_a_port_where_each_keeps_to_its_own(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-85";
     const ANY_V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
@@ -273,7 +275,8 @@ fn bound_id_keeps_its_address(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(ids_that_say_so_share_an_address_until_one_listens: "CM-09"; needs CM);
+scenario!(ids_that_say_so_share_an_address_until_one_listens:
+    "CM-09"; needs CM; alone "it takes a port that others may have");
 fn ids_that_say_so_share_an_address_until_one_listens(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-09";
     let [side, _] = sides(setup)?;

@@ -349,7 +349,8 @@ fn cell(setup: &Setup<'_>, qp_type: QpType, kind: &Kind, requests: &[Arm]) -> Re
     setup.no_event(channel, rule)
 }
 
-/// Sends that cannot be done fail soon.
+/// Sends that cannot be done fail soon. The regions of all cases together are small, because
+/// locked memory is scarce.
 fn impatient(qp_type: QpType) -> PairOptions {
     PairOptions {
         rc: RcParams {
@@ -358,6 +359,7 @@ fn impatient(qp_type: QpType) -> PairOptions {
             rnr_retry: 1,
             ..RcParams::default()
         },
+        mem: 4096,
         ..PairOptions::of(qp_type)
     }
 }

@@ -96,7 +96,7 @@ fn loss_in_a_second_life_is_told_again(setup: &Setup<'_>) -> Result {
         for qp in [a.qp, b.qp] {
             setup.modify(qp, QpModify::to(QpState::Reset))?;
         }
-        let params = setup.place().within(wide.rc);
+        let params = setup.here(wide.rc);
         Ok(connect::by_attributes(setup.verbs(), a.qp, b.qp, &params)?)
     };
     again()?;

@@ -82,7 +82,7 @@ fn sends_in(setup: &Setup<'_>, qp_type: QpType, state: QpState, sends: bool) -> 
 /// A message from the peer is received, or is dropped.
 fn takes_in(setup: &Setup<'_>, qp_type: QpType, state: QpState, takes: bool) -> Result {
     let (mut a, b) = FreshQp::pair(setup, qp_type)?;
-    (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
+    a.gives_up_soon();
     a.reach(QpState::Rts)?;
     b.reach(state)?;
     let posted = b.end.recv(1, 64);

@@ -7,8 +7,8 @@ use crate::failure::{check, check_eq, in_case};
 use crate::fresh_qp::FreshQp;
 use crate::kind::Kind;
 use crate::{
-    End, Failure, OfRule, Pair, PairOptions, QKEY, Result, Setup, expect_err, expect_err_among,
-    pattern, wr_ids,
+    End, Failure, OfRule, Pair, PairOptions, Result, Setup, expect_err, expect_err_among, pattern,
+    wr_ids,
 };
 
 /// Queues of several sizes, with room for their completions, and how many sends each takes.
@@ -418,7 +418,7 @@ fn destination_is_for_datagrams(setup: &Setup<'_>) -> Result {
         other.recv(2, 8)?;
         a.fill(3, 8)?;
         let data = [a.sge(0, 8)];
-        let send = SendWr::send(4, &data).to(ah, other.qp_num, QKEY);
+        let send = SendWr::send(4, &data).to(ah, other.qp_num, setup.qkey());
         setup.post_send(a.qp, &[send])?;
         for cq in [a.send_cq, b.recv_cq] {
             let done = setup.successes(cq, 1).rule(RULE);

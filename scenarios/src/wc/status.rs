@@ -7,7 +7,7 @@ use verbs_api::{Cq, ErrorKind, QpType, RcParams, RecvWr, SendWr, Sge, Wc, WcStat
 
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq};
-use crate::{End, Failure, OfRule, Pair, PairOptions, QKEY, Result, Setup, expect_err, wr_ids};
+use crate::{End, Failure, OfRule, Pair, PairOptions, Result, Setup, expect_err, wr_ids};
 
 scenario!(receive_too_small_is_a_length_error: "WC-22", "WC-27");
 fn receive_too_small_is_a_length_error(setup: &Setup<'_>) -> Result {
@@ -77,7 +77,7 @@ fn address_handle_of_another_pd_is_an_operation_error(setup: &Setup<'_>) -> Resu
     let ah = setup.create_ah(other_pd, &setup.route_to(b.context)?)?;
     b.recv(1, 8)?;
     let data = [a.sge(0, 8)];
-    let send = SendWr::send(2, &data).to(ah, b.qp_num, QKEY);
+    let send = SendWr::send(2, &data).to(ah, b.qp_num, setup.qkey());
     setup.post_send(a.qp, &[send])?;
     let wc = setup.one(a.send_cq)?;
     let seen = match wc.status {

@@ -7,7 +7,7 @@ use super::Kind;
 use super::fields::{byte_lens, immediates};
 use crate::failure::{check, check_eq};
 use crate::ud::gid_type;
-use crate::{End, Failure, GRH_LEN, OfRule, Pair, PairOptions, QKEY, Result, Setup};
+use crate::{End, Failure, GRH_LEN, OfRule, Pair, PairOptions, Result, Setup};
 
 scenario!(byte_len_of_a_receive_is_that_of_the_message_on_uc: "WC-06"; needs UC);
 fn byte_len_of_a_receive_is_that_of_the_message_on_uc(setup: &Setup<'_>) -> Result {
@@ -137,7 +137,7 @@ fn ah_attr(setup: &Setup<'_>, to: &End<'_>) -> Result<AhAttr> {
 fn send_over(setup: &Setup<'_>, from: &End<'_>, to: &End<'_>, attr: AhAttr) -> Result {
     let ah = setup.create_ah(from.pd, &attr)?;
     let data = [from.sge(0, 8)];
-    let wr = SendWr::send(2, &data).to(ah, to.qp_num, QKEY);
+    let wr = SendWr::send(2, &data).to(ah, to.qp_num, setup.qkey());
     setup.post_send(from.qp, &[wr])?;
     setup.successes(from.send_cq, 1)?;
     Ok(setup.destroy_ah(ah)?)
