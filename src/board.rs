@@ -81,6 +81,11 @@ impl Board {
         state.done.extend(now.map(Now::run));
     }
 
+    /// The run that has begun could not start.
+    pub(crate) fn forget(&self) {
+        self.state().now = None;
+    }
+
     /// What was done so far.
     pub(crate) fn report(&self) -> Report {
         self.end();

@@ -100,7 +100,9 @@ fn fill(verbs: &dyn Verbs, device: &mut Device) -> verbs_api::Result<()> {
     let attr = verbs.query_device(context)?;
     // Nothing that may crash a kernel is asked for a list.
     let says = verbs.capabilities(context)?;
-    let capabilities = ask_in(verbs, context, says, 1, &|_| true)?.has;
+    // A device whose objects are all in use says what it can.
+    let asked = ask_in(verbs, context, says, 1, &|_| true);
+    let capabilities = asked.map_or(says, |asked| asked.has);
     let names = capabilities
         .iter_names()
         .map(|(name, _)| name.to_lowercase());

@@ -111,7 +111,13 @@ fn run_on(
     if let Some(workers) = workers {
         board.begin(info.clone(), facts, scenarios.len());
         let ran = workers.run(backend, scenarios, board.as_ref());
-        return ran.map_err(in_words).map(|()| board.end());
+        if ran.is_ok() {
+            board.end();
+        } else {
+            // Without its first process it is not a run.
+            board.forget();
+        }
+        return ran.map_err(in_words);
     }
     let runner = Runner::new(backend).map_err(|error| in_words(error.to_string()))?;
     board.begin(info.clone(), facts, scenarios.len());

@@ -53,6 +53,9 @@ impl Hw {
         let file = File::open("/dev/null");
         let made = file
             .map(|other| self.reg_dmabuf_mr(pd, 0, 4096, 0, other.as_fd(), Access::LOCAL_WRITE));
+        if let Ok(Ok(mr)) = made {
+            self.dereg_mr(mr)?;
+        }
         self.dealloc_pd(pd)?;
         let lacking = [ErrorKind::NotSupported, ErrorKind::NotImplemented];
         Ok(!matches!(made, Ok(Err(error)) if lacking.contains(&error.kind())))

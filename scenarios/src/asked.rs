@@ -80,6 +80,7 @@ impl Asked {
         least(&mut mine.max_cqe, of.max_cqe);
         least(&mut mine.max_srq_wr, of.max_srq_wr);
         least(&mut mine.max_srq_sge, of.max_srq_sge);
+        mine.max_mr_size = mine.max_mr_size.min(of.max_mr_size);
         mine.max_qp_rd_atom = mine.max_qp_rd_atom.min(of.max_qp_rd_atom);
         mine.max_qp_init_rd_atom = mine.max_qp_init_rd_atom.min(of.max_qp_init_rd_atom);
         self

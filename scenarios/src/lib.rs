@@ -33,6 +33,7 @@ mod refusal;
 pub mod report;
 mod round_trip;
 mod setup;
+mod timeout;
 #[macro_use]
 mod row;
 mod rules;

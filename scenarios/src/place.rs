@@ -3,8 +3,8 @@
 use verbs_api::{AhAttr, Context, Gid, Pd, RcParams};
 
 use crate::failure::{Failure, Result};
-use crate::round_trip;
 use crate::setup::Setup;
+use crate::timeout;
 
 /// The ports that the setup uses, the same on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,6 @@ impl Setup<'_> {
     /// The code of this timeout of a connection, or of a longer one that is not over before an
     /// answer can come.
     pub fn timeout(&self, code: u8) -> u8 {
-        round_trip::timeout(self.bounds.round_trip, code)
+        timeout::at_least(self.bounds.round_trip, code)
     }
 }

@@ -24,18 +24,22 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 const LEN: u32 = 8;
 /// Places that are asked for in each queue.
 const PLACES: u32 = 4;
-/// More than any queue of that many has.
-const TOO_MANY: u64 = 64;
+/// More than any queue of that many has: drivers round up, to 64 for example.
+const TOO_MANY: u32 = 1024;
 
-fn options(qp_type: QpType) -> PairOptions {
-    PairOptions {
+fn options(setup: &Setup<'_>, qp_type: QpType) -> Result<PairOptions> {
+    let most = setup.query_device(setup.ctx_a())?.max_cqe;
+    let cqe = TOO_MANY.min(most) as i32;
+    Ok(PairOptions {
+        send_cqe: cqe,
+        recv_cqe: cqe,
         cap: QpCap {
             max_send_wr: PLACES,
             max_recv_wr: PLACES,
             ..QpCap::default()
         },
         ..PairOptions::of(qp_type)
-    }
+    })
 }
 
 /// What is wrong with the memory of a work request.
@@ -106,7 +110,7 @@ fn send_queue_keeps_its_length_through_failures_on_xrc(setup: &Setup<'_>) -> Res
 /// Twice as many sends fail as the queue has places, each with one behind it, which is flushed. The
 /// queue pair comes back from SQE as it is, or by RESET.
 fn sends_fail(setup: &Setup<'_>, qp_type: QpType, kinds: &[Kind]) -> Result {
-    let options = options(qp_type);
+    let options = options(setup, qp_type)?;
     // Only unreliable ones come to SQE.
     let ways: &[bool] = match qp_type {
         QpType::Uc | QpType::Ud => &[false, true],
@@ -169,14 +173,14 @@ fn sends_fit(setup: &Setup<'_>, a: &End<'_>, most: u64) -> Result {
 scenario!(receive_queue_keeps_its_length_through_failures: "RQ-02"; needs MODIFY_CONNECT);
 fn receive_queue_keeps_its_length_through_failures(setup: &Setup<'_>) -> Result {
     let wrong = [Wrong::Key, Wrong::Range, Wrong::Length];
-    receives_fail(setup, options(QpType::Rc), &wrong, "RQ-02")
+    receives_fail(setup, options(setup, QpType::Rc)?, &wrong, "RQ-02")
 }
 
 scenario!(receive_queue_keeps_its_length_through_failures_on_uc: "RQ-02"; needs UC, MODIFY_CONNECT);
 fn receive_queue_keeps_its_length_through_failures_on_uc(setup: &Setup<'_>) -> Result {
     receives_fail(
         setup,
-        options(QpType::Uc),
+        options(setup, QpType::Uc)?,
         &[Wrong::Key, Wrong::Range],
         "RQ-02",
     )
@@ -186,7 +190,7 @@ scenario!(receive_queue_keeps_its_length_through_failures_on_ud: "RQ-02"; needs 
 fn receive_queue_keeps_its_length_through_failures_on_ud(setup: &Setup<'_>) -> Result {
     receives_fail(
         setup,
-        options(QpType::Ud),
+        options(setup, QpType::Ud)?,
         &[Wrong::Key, Wrong::Range],
         "RQ-02",
     )
@@ -195,14 +199,14 @@ fn receive_queue_keeps_its_length_through_failures_on_ud(setup: &Setup<'_>) -> R
 scenario!(srq_keeps_its_length_through_failures: "SRQ-04"; needs SRQ, MODIFY_CONNECT);
 fn srq_keeps_its_length_through_failures(setup: &Setup<'_>) -> Result {
     let wrong = [Wrong::Key, Wrong::Range, Wrong::Length];
-    receives_fail(setup, of_srq(QpType::Rc), &wrong, "SRQ-04")
+    receives_fail(setup, of_srq(setup, QpType::Rc)?, &wrong, "SRQ-04")
 }
 
 scenario!(srq_keeps_its_length_through_failures_on_ud: "SRQ-04"; needs UD, SRQ, MODIFY_CONNECT);
 fn srq_keeps_its_length_through_failures_on_ud(setup: &Setup<'_>) -> Result {
     receives_fail(
         setup,
-        of_srq(QpType::Ud),
+        of_srq(setup, QpType::Ud)?,
         &[Wrong::Key, Wrong::Range],
         "SRQ-04",
     )
@@ -211,14 +215,14 @@ fn srq_keeps_its_length_through_failures_on_ud(setup: &Setup<'_>) -> Result {
 scenario!(srq_keeps_its_length_through_failures_on_xrc: "SRQ-04"; needs XRC, MODIFY_CONNECT);
 fn srq_keeps_its_length_through_failures_on_xrc(setup: &Setup<'_>) -> Result {
     let wrong = [Wrong::Key, Wrong::Range, Wrong::Length];
-    receives_fail(setup, options(QpType::XrcSend), &wrong, "SRQ-04")
+    receives_fail(setup, options(setup, QpType::XrcSend)?, &wrong, "SRQ-04")
 }
 
-fn of_srq(qp_type: QpType) -> PairOptions {
-    PairOptions {
+fn of_srq(setup: &Setup<'_>, qp_type: QpType) -> Result<PairOptions> {
+    Ok(PairOptions {
         srq: true,
-        ..options(qp_type)
-    }
+        ..options(setup, qp_type)?
+    })
 }
 
 /// Twice as many receives fail as the queue has places, each with one behind it: the queue pair's
@@ -266,7 +270,7 @@ fn has_srq(b: &End<'_>, options: PairOptions) -> bool {
 /// Posts receives until the queue is full: how many it has taken.
 fn fill(setup: &Setup<'_>, b: &End<'_>, options: PairOptions, rule: &'static str) -> Result<u64> {
     let room = [b.sge(b.landing(), LEN + b.grh())];
-    for wr_id in 0..TOO_MANY {
+    for wr_id in 0..TOO_MANY.into() {
         let list = [RecvWr::new(wr_id, &room)];
         let posted = if has_srq(b, options) {
             setup.post_srq_recv(b.srq(), &list)

@@ -52,7 +52,9 @@ impl Setup<'_> {
             failure: refused,
             beyond,
         } = last.as_ref()?;
+        // Where an error was expected, another one is not a refusal of what it does not have.
         let is_it = failure.seen.starts_with(&refused.seen)
+            && failure.expected == refused.expected
             && (*beyond == Beyond::Answers || failure.rule.is_none());
         is_it.then(|| format!("refused by the device: {}", failure.seen))
     }
@@ -72,11 +74,13 @@ impl Setup<'_> {
             (ErrorKind::Invalid | ErrorKind::NoMemory, Beyond::Answers) => Beyond::Answers,
             _ => Beyond::Nothing,
         };
-        if beyond > Beyond::Nothing {
-            let failure = Failure::from(error);
-            let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-            *last = Some(Refusal { failure, beyond });
-        }
+        let refusal = || Refusal {
+            failure: Failure::from(error),
+            beyond,
+        };
+        // An earlier refusal does not excuse this one.
+        let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = (beyond > Beyond::Nothing).then(refusal);
         result
     }
 }

@@ -154,7 +154,6 @@ pub struct Entry {
     /// How sure it is that nothing happened; `None` if the scenario did not check that.
     pub negative: Option<Negative>,
     /// Asynchronous events of a port of a real device that were not the scenario's, each kind once.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<String>,
     /// The rules that its assertions named on the way, whether they held or not. Not in the JSON.
     /// Empty if it ran in a process of its own.

@@ -122,16 +122,20 @@ struct Gids<'d> {
     set: Vec<(u32, Option<GidType>)>,
 }
 
+/// More than any device has, whatever its driver says.
+const MANY_GIDS: usize = 1 << 16;
+
 impl<'d> Gids<'d> {
     fn of(machine: &dyn Verbs, ports: &Ports<'d>, port: u8) -> Self {
         let (context, attr) = (ports.context, &ports.ports[usize::from(port) - 1]);
         let is_roce = attr.link_layer == LinkLayer::Ethernet && !ports.is_iwarp;
         let room = ports.ports.iter().map(|port| port.gid_tbl_len as usize);
-        let mut entries = vec![GidEntry::default(); room.sum()];
+        let room = room.sum::<usize>().min(MANY_GIDS);
+        let mut entries = vec![GidEntry::default(); room];
         let set = match machine.query_gid_table(context, &mut entries) {
             Ok(count) => {
                 let of_port = |entry: &&GidEntry| entry.port_num == u32::from(port);
-                let entries = entries[..count].iter().filter(of_port);
+                let entries = entries.iter().take(count).filter(of_port);
                 entries
                     .map(|entry| (entry.gid_index, Some(entry.gid_type)))
                     .collect()

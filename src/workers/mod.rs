@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use verbs_scenarios::report::{Entry, Outcome};
+use verbs_scenarios::report::Entry;
 use verbs_scenarios::{Backend, Failure, Scenario, bounds, lost};
 
 use child::Child;
@@ -98,9 +98,14 @@ impl Shared<'_> {
             if self.watch.starts(scenario).is_break() {
                 break;
             }
+            let begun = Instant::now();
             let entry = self.run(&mut child, scenario);
-            self.watch
-                .ended(entry.unwrap_or_else(|failure| lost(self.backend, scenario, failure)));
+            let entry = entry.unwrap_or_else(|failure| {
+                let mut entry = lost(self.backend, scenario, failure);
+                entry.seconds = Some(begun.elapsed().as_secs_f64());
+                entry
+            });
+            self.watch.ended(entry);
         }
         if let Some(child) = child {
             child.end();
@@ -126,7 +131,7 @@ impl Shared<'_> {
             })?,
         };
         let (running, entry) = running.run(scenario, patience(self.backend, scenario))?;
-        if scenario.hazards.is_empty() || entry.outcome != Outcome::Failed {
+        if scenario.hazards.is_empty() || entry.failure.is_none() {
             *child = Some(running);
         } else {
             running.end();

@@ -10,11 +10,16 @@ use crate::{End, OfRule, Pair, PairOptions, Result, Setup, expect_err, wr_ids};
 /// Places that are asked for.
 const PLACES: u32 = 4;
 
+/// More than a short send queue has, for receives.
+const MANY: u32 = 256;
+
 /// A pair whose B has a short send queue, and how many sends that takes.
 fn short<'b>(setup: &'b Setup<'_>) -> Result<(Pair<'b>, u64)> {
+    let most = setup.query_device(setup.ctx_a())?.max_qp_wr;
     let pair = setup.pair(PairOptions {
         cap: QpCap {
             max_send_wr: PLACES,
+            max_recv_wr: MANY.min(most),
             ..QpCap::default()
         },
         ..options()
