@@ -31,7 +31,7 @@ static void make_wrongly(void)
     qp.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
     NO_POINTER(ibv_create_qp_ex(b.context, &qp), EINVAL);
     qp.qp_type = 77;
-    NO_POINTER(ibv_create_qp_ex(a.context, &qp), EOPNOTSUPP);
+    NO_POINTER(ibv_create_qp_ex(a.context, &qp), EINVAL);
     struct ibv_srq_init_attr_ex srq = {.attr = {.max_wr = 1, .max_sge = 1}};
     NO_POINTER(ibv_create_srq_ex(a.context, &srq), EINVAL);
     srq.comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE;
