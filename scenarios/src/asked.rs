@@ -161,7 +161,7 @@ struct Question {
     of: Capabilities,
     /// It is asked of devices that have these.
     needs: Capabilities,
-    /// `EINVAL` too says that there is no such kind of object.
+    /// `EINVAL` also means that there is no such kind of object.
     of_a_kind: bool,
     /// A scenario that makes the same call.
     like: Option<&'static str>,
@@ -272,12 +272,7 @@ impl Bench<'_> {
             }
         }
         self.details(&mut asked);
-        if asked
-            .attr
-            .max_qp_rd_atom
-            .min(asked.attr.max_qp_init_rd_atom)
-            == 0
-        {
+        if reads(&asked.attr) == 0 {
             // Whether work that can never start is refused is not known.
             asked.has -= Capabilities::RDMA_READ;
             let words = "its limit of outstanding reads is 0".to_owned();
@@ -423,6 +418,11 @@ impl Asked {
         self.has.set(what, says && all);
         self.lacks.set(what, !(says && any));
     }
+}
+
+/// The reads and atomics that a queue pair may have under way, towards one that answers as many.
+pub(crate) fn reads(attr: &DeviceAttr) -> u8 {
+    attr.max_qp_rd_atom.min(attr.max_qp_init_rd_atom)
 }
 
 /// A queue pair of one work request of each kind.

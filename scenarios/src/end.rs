@@ -389,13 +389,7 @@ pub(crate) fn end_by<'b>(
     options: PairOptions,
     make: impl FnOnce(&QpInit) -> verbs_api::Result<Qp>,
 ) -> Result<End<'b>> {
-    setup.require(match options.qp_type {
-        QpType::Rc => Capabilities::RC,
-        QpType::Uc => Capabilities::UC,
-        QpType::Ud => Capabilities::UD,
-        QpType::XrcSend => Capabilities::XRC,
-        _ => Capabilities::empty(),
-    });
+    setup.require(Capabilities::of_qp_type(options.qp_type));
     let EndParts {
         pd,
         mr,

@@ -8,7 +8,7 @@ use verbs_api::{
     SrqAttrMask, SrqInit,
 };
 
-use crate::asked::Asked;
+use crate::asked::{Asked, reads};
 use crate::end::PairOptions;
 use crate::failure::Failure;
 use crate::setup::Setup;
@@ -123,7 +123,7 @@ impl Setup<'_> {
             }
         }
         if options.rc.max_rd_atomic == standard.rc.max_rd_atomic {
-            let reads = attr.max_qp_rd_atom.min(attr.max_qp_init_rd_atom);
+            let reads = reads(attr);
             fitting.rc.max_rd_atomic = options.rc.max_rd_atomic.min(reads);
         }
         fitting
@@ -260,13 +260,7 @@ impl Asked {
     }
 
     fn qp_beyond(&self, init: &QpInit) -> Beyond {
-        let of_type = match init.qp_type {
-            QpType::Rc => Capabilities::RC,
-            QpType::Uc => Capabilities::UC,
-            QpType::Ud => Capabilities::UD,
-            QpType::XrcSend => Capabilities::XRC,
-            _ => Capabilities::empty(),
-        };
+        let of_type = Capabilities::of_qp_type(init.qp_type);
         let (cap, most) = (init.cap, &self.attr);
         let is_large = cap.max_send_wr > most.max_qp_wr
             || cap.max_send_sge > most.max_sge

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use verbs_api::behavior::Behavior;
 use verbs_api::profile::{DeviceLimits, Profile};
-use verbs_api::{
-    Capabilities, CqFlags, CqInitEx, ErrorKind, QpInit, QpType, SendOps, Verb, WcFields,
-};
+use verbs_api::{Capabilities, CqFlags, CqInitEx, ErrorKind, QpInit, SendOps, Verb, WcFields};
 
 /// A NIC. Each row has where it is from.
 #[derive(Clone, Debug, Deserialize)]
@@ -122,13 +120,7 @@ impl Table {
 
     /// How a queue pair is refused.
     pub(crate) fn refuses_qp(&self, init: &QpInit) -> Option<Refusal> {
-        let of_type = match init.qp_type {
-            QpType::Rc => Capabilities::RC,
-            QpType::Uc => Capabilities::UC,
-            QpType::Ud => Capabilities::UD,
-            QpType::XrcSend => Capabilities::XRC,
-            _ => Capabilities::empty(),
-        };
+        let of_type = Capabilities::of_qp_type(init.qp_type);
         self.first(|lack| {
             let of_ops = lack.op().is_some_and(|op| init.send_ops.intersects(op))
                 || lack.capability() == Capabilities::BATCHES && !init.send_ops.is_empty();

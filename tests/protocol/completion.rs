@@ -34,12 +34,7 @@ fn fire(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usize)
     let verbs = checked(SimConfig::new().profile(profile).mode(mode));
     let [near, far] = ["sim0", "sim1"].map(|name| End::open(&verbs, name, 64, 4096));
     let has = verbs.capabilities(near.context).unwrap();
-    let needed = match qp_type {
-        QpType::Uc => Capabilities::UC,
-        QpType::Ud => Capabilities::UD,
-        _ => Capabilities::empty(),
-    };
-    if !has.contains(needed) {
+    if !has.contains(Capabilities::of_qp_type(qp_type)) {
         return;
     }
     let (qp, peer) = match qp_type {

@@ -3,6 +3,8 @@
 use bitflags::bitflags;
 use core::fmt;
 
+use crate::QpType;
+
 bitflags! {
     /// The capabilities of a device, or of its backend. A scenario that needs more is skipped and
     /// says what is missing.
@@ -99,6 +101,18 @@ bitflags! {
 }
 
 impl Capabilities {
+    /// What [`Verbs::create_qp`](crate::Verbs::create_qp) needs for a queue pair of this type.
+    /// Empty for the types that it does not make.
+    pub const fn of_qp_type(qp_type: QpType) -> Self {
+        match qp_type {
+            QpType::Rc => Self::RC,
+            QpType::Uc => Self::UC,
+            QpType::Ud => Self::UD,
+            QpType::XrcSend => Self::XRC,
+            _ => Self::empty(),
+        }
+    }
+
     /// The capabilities that iWARP devices lack: connecting by attributes, since rdma_cm connects
     /// them; immediate data of Sends and RDMA Writes; and waiting for a missing receive, which ends
     /// the connection.

@@ -7,6 +7,7 @@ use std::fs;
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, ConnParam, PortSpace};
 use verbs_api::{Access, Context, CqInit, Handle, Pd, QpAttr, QpAttrMask, QpState, QpType, Wait};
 
+use crate::asked;
 use crate::claim::{self, Claim};
 use crate::end::end_by;
 use crate::failure::check;
@@ -281,12 +282,12 @@ pub(super) struct CmPair<'b> {
 
 /// The number of reads that both devices may have under way and answer, at most `most`.
 pub(super) fn reads(setup: &Setup<'_>, most: u8) -> Result<u8> {
-    let mut reads = most;
-    for context in [setup.ctx_a(), setup.ctx_b()] {
-        let attr = setup.query_device(context)?;
-        reads = reads.min(attr.max_qp_rd_atom).min(attr.max_qp_init_rd_atom);
-    }
-    Ok(reads)
+    [setup.ctx_a(), setup.ctx_b()]
+        .into_iter()
+        .try_fold(most, |most, context| {
+            let attr = setup.query_device(context)?;
+            Ok(most.min(asked::reads(&attr)))
+        })
 }
 
 impl<'b> CmPair<'b> {
