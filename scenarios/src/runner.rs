@@ -121,18 +121,59 @@ impl<'b> Runner<'b> {
 
     /// Runs a scenario on fresh devices, in this process.
     pub fn run(&self, scenario: &'static Scenario) -> Entry {
-        let Self {
-            backend,
-            asked,
-            deviations,
-            bounds,
-        } = self;
-        let begun = backend.is_timed().then(Instant::now);
-        let mut entry = judge(*backend, scenario, asked, deviations, *bounds);
+        let begun = self.backend.is_timed().then(Instant::now);
+        let mut entry = self.judge(scenario);
         if entry.outcome != Outcome::Skipped {
             entry.seconds = begun.map(|begun| begun.elapsed().as_secs_f64());
         }
         entry
+    }
+
+    fn judge(&self, scenario: &'static Scenario) -> Entry {
+        let Self { backend, asked, .. } = self;
+        let entry = Entry::new(scenario);
+        let skipped = |reason| Entry {
+            outcome: Outcome::Skipped,
+            reason: Some(reason),
+            ..entry.clone()
+        };
+        let missing = scenario.needs.difference(asked.has);
+        let lost = missing.difference(backend.lacks().unwrap_or(missing));
+        if !lost.is_empty() {
+            let failure = Failure::assertion(format!("a device with {lost}"), "it has lost it");
+            return Entry {
+                outcome: Outcome::Failed,
+                failure: Some(report(*backend, scenario, failure, Vec::new())),
+                ..entry
+            };
+        }
+        if !missing.is_empty() {
+            return skipped(asked.missing(missing));
+        }
+        let too_much = scenario.lacks.difference(asked.lacks);
+        let lacking = if too_much.is_empty() {
+            None
+        } else {
+            match backend.lacking(too_much) {
+                Some(lacking) => Some(lacking),
+                None => return skipped(format!("for devices without {too_much}")),
+            }
+        };
+        let backend = lacking.as_deref().unwrap_or(*backend);
+        let known = of_scenario(&self.deviations, scenario);
+        if let Some(deviation) = known.iter().find(|deviation| deviation.crashes_kernel)
+            && !backend.may_crash_kernel()
+        {
+            return skipped(format!("would crash the kernel: {}", deviation.reason));
+        }
+        let bounds = shortened(self.bounds, &known);
+        // A simulator that lacks more is not asked again.
+        let asked = backend.lacks().is_none().then_some(asked);
+        let (attempt, named) = recorded(|| attempt(backend, scenario, bounds, &known, asked));
+        Entry {
+            named,
+            ..entry.of(attempt, &known)
+        }
     }
 }
 
@@ -263,58 +304,6 @@ fn capabilities(backend: &dyn Backend) -> verbs_api::Result<Capabilities> {
         all |= both;
     }
     Ok(all)
-}
-
-fn judge(
-    backend: &dyn Backend,
-    scenario: &'static Scenario,
-    asked: &Asked,
-    deviations: &[Deviation],
-    bounds: Bounds,
-) -> Entry {
-    let entry = Entry::new(scenario);
-    let skipped = |reason| Entry {
-        outcome: Outcome::Skipped,
-        reason: Some(reason),
-        ..entry.clone()
-    };
-    let missing = scenario.needs.difference(asked.has);
-    let lost = missing.difference(backend.lacks().unwrap_or(missing));
-    if !lost.is_empty() {
-        let failure = Failure::assertion(format!("a device with {lost}"), "it has lost it");
-        return Entry {
-            outcome: Outcome::Failed,
-            failure: Some(report(backend, scenario, failure, Vec::new())),
-            ..entry
-        };
-    }
-    if !missing.is_empty() {
-        return skipped(asked.missing(missing));
-    }
-    let too_much = scenario.lacks.difference(asked.lacks);
-    let lacking = if too_much.is_empty() {
-        None
-    } else {
-        match backend.lacking(too_much) {
-            Some(lacking) => Some(lacking),
-            None => return skipped(format!("for devices without {too_much}")),
-        }
-    };
-    let backend = lacking.as_deref().unwrap_or(backend);
-    let known = of_scenario(deviations, scenario);
-    if let Some(deviation) = known.iter().find(|deviation| deviation.crashes_kernel)
-        && !backend.may_crash_kernel()
-    {
-        return skipped(format!("would crash the kernel: {}", deviation.reason));
-    }
-    let bounds = shortened(bounds, &known);
-    // A simulator that lacks more is not asked again.
-    let asked = backend.lacks().is_none().then_some(asked);
-    let (attempt, named) = recorded(|| attempt(backend, scenario, bounds, &known, asked));
-    Entry {
-        named,
-        ..entry.of(attempt, &known)
-    }
 }
 
 /// What is known not to come need not be waited for long.
