@@ -6,7 +6,8 @@ use verbs_api::{ErrorKind, QpAttrMask, Result, Wait};
 
 use super::objects::{DmMade, Memory, MrMade};
 use super::outcome::{Region, Seen};
-use super::run::{Bytes, MANY, Runner};
+use super::run::{MANY, Runner};
+use super::work::are_undefined;
 
 impl Runner<'_> {
     pub(super) fn end(&mut self) {
@@ -62,12 +63,9 @@ impl Runner<'_> {
         if self.outcome.overrun().is_empty() {
             return;
         }
-        for (_, work) in self.posted.iter().filter(|(_, work)| !work.is_done) {
-            for Bytes { memory, start, end } in &work.bytes {
-                let undefined = self.undefined.entry(*memory).or_default();
-                undefined.push((*start, *end));
-            }
-        }
+        let lost = self.posted.iter().filter(|(_, work)| !work.is_done);
+        let bytes = lost.flat_map(|(_, work)| &work.bytes).copied();
+        are_undefined(&mut self.undefined, bytes);
     }
 
     fn left_states(&mut self) {

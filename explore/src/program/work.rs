@@ -161,10 +161,8 @@ impl Runner<'_> {
         }
         // An atomic writes where it reads, and what depends on it.
         let changed = source.filter(|_| !matches!(send.op, Op::Read(_)));
-        for Bytes { memory, start, end } in written.iter().copied().chain(changed) {
-            let undefined = self.undefined.entry(memory).or_default();
-            undefined.push((start, end));
-        }
+        let bytes = written.iter().copied().chain(changed);
+        are_undefined(&mut self.undefined, bytes);
     }
 
     fn is_undefined(&self, bytes: Bytes) -> bool {
@@ -274,10 +272,7 @@ impl Runner<'_> {
         let work = &mut self.posted[at].1;
         work.is_done = true;
         if completion.status != WcStatus::Success {
-            for Bytes { memory, start, end } in &work.bytes {
-                let undefined = self.undefined.entry(*memory).or_default();
-                undefined.push((*start, *end));
-            }
+            are_undefined(&mut self.undefined, work.bytes.iter().copied());
         } else if work.is_recv
             && completion
                 .qp
@@ -310,12 +305,23 @@ impl Runner<'_> {
     }
 }
 
+/// Notes bytes that mean nothing.
+pub(super) fn are_undefined(undefined: &mut Undefined, bytes: impl IntoIterator<Item = Bytes>) {
+    for Bytes { memory, start, end } in bytes {
+        undefined.entry(memory).or_default().push((start, end));
+    }
+}
+
 fn header_is_undefined(undefined: &mut Undefined, bytes: &[Bytes]) {
     let mut left = GRH_BYTES;
     for Bytes { memory, start, end } in bytes {
         let length = left.min(end - start);
-        let of_memory = undefined.entry(*memory).or_default();
-        of_memory.push((*start, start + length));
+        let header = Bytes {
+            memory: *memory,
+            start: *start,
+            end: start + length,
+        };
+        are_undefined(undefined, [header]);
         left -= length;
     }
 }
