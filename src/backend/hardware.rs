@@ -24,9 +24,10 @@ pub struct Hardware {
     simulated: bool,
     may_crash_kernel: bool,
     place: Place,
-    /// Files with deviations of the user, and what they have.
+    /// Files with deviations of the user.
     files: Vec<PathBuf>,
-    own: Vec<Deviation>,
+    /// Deviations of the user, then recorded ones.
+    deviations: Vec<Deviation>,
 }
 
 impl Hardware {
@@ -74,14 +75,22 @@ impl Hardware {
             // A standard error that is closed or full does not stop the run.
             let _ = writeln!(io::stderr(), "note: {text}");
         }
+        let kernel = kernel(simulated);
+        let recorded = if simulated {
+            deviations::of_profile(&driver)
+        } else {
+            deviations::of_driver(&driver, &kernel)
+        };
+        // The first that explains a failure gives the reason.
+        let own = own.into_iter().filter(|own| own.holds_on(&kernel));
         Ok(Self {
+            deviations: own.chain(recorded).collect(),
             simulated,
             devices: [device, peer],
             driver,
             link_layer,
             may_crash_kernel: options.may_crash_kernel,
             place,
-            own,
             files: options.deviations.clone(),
         })
     }
@@ -94,13 +103,6 @@ impl Hardware {
     /// Its driver.
     pub fn driver(&self) -> &str {
         &self.driver
-    }
-
-    fn kernel(&self) -> String {
-        if self.simulated {
-            return deviations::OF_PROFILES.to_owned();
-        }
-        machine::kernel()
     }
 
     /// Processes that run scenarios on it, `jobs` at the same time; `None` if this program is
@@ -142,7 +144,7 @@ impl Backend for Hardware {
             backend: "hw".to_string(),
             device: self.devices[0].clone(),
             driver: self.driver.clone(),
-            kernel: Some(self.kernel()),
+            kernel: Some(kernel(self.simulated)),
             rdma_core: machine::rdma_core(),
             link_layer: word(self.link_layer),
             profile: self.driver.clone(),
@@ -167,21 +169,21 @@ impl Backend for Hardware {
     }
 
     fn deviations(&self) -> Vec<Deviation> {
-        let kernel = self.kernel();
-        let recorded = if self.simulated {
-            deviations::of_profile(&self.driver)
-        } else {
-            deviations::of_driver(&self.driver, &kernel)
-        };
-        // The first that explains a failure gives the reason.
-        let own = self.own.iter().filter(|own| own.holds_on(&kernel)).cloned();
-        own.chain(recorded).collect()
+        self.deviations.clone()
     }
 
     fn replay(&self, scenario: &Scenario) -> String {
         let arguments = self.arguments().join(" ");
         format!("verbsim {arguments} --filter {}", scenario.id)
     }
+}
+
+/// The release of the kernel with the driver.
+fn kernel(simulated: bool) -> String {
+    if simulated {
+        return deviations::OF_PROFILES.to_owned();
+    }
+    machine::kernel()
 }
 
 /// The deviations in these files.
