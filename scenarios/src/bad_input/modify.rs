@@ -256,6 +256,14 @@ const FIELDS: [Field; 4] = [
     },
 ];
 
+/// The state before RTR or RTS.
+fn before(to: QpState) -> QpState {
+    match to {
+        QpState::Rtr => QpState::Init,
+        _ => QpState::Rtr,
+    }
+}
+
 scenario!(value_that_is_wider_than_its_field_is_as_declared:
     "TMR-07", "QP-STATE-06"; needs MODIFY_CONNECT);
 fn value_that_is_wider_than_its_field_is_as_declared(setup: &Setup<'_>) -> Result {
@@ -264,11 +272,7 @@ fn value_that_is_wider_than_its_field_is_as_declared(setup: &Setup<'_>) -> Resul
     for field in &FIELDS {
         for wide in [field.greatest + 1, field.greatest + 2, u8::MAX] {
             let mut qp = FreshQp::new(setup, QpType::Rc)?;
-            let before = if field.to == QpState::Rtr {
-                QpState::Init
-            } else {
-                QpState::Rtr
-            };
+            let before = before(field.to);
             qp.reach(before)?;
             let good = *(field.of)(&mut qp.attr);
             *(field.of)(&mut qp.attr) = wide;
@@ -347,13 +351,11 @@ fn number_that_is_wider_than_in_packets_is_refused_or_cut(setup: &Setup<'_>) -> 
     for number in &NUMBERS {
         let (mut a, b) = FreshQp::pair(setup, QpType::Rc)?;
         b.reach(QpState::Rts)?;
-        a.reach(match number.to {
-            QpState::Rtr => QpState::Init,
-            _ => QpState::Rtr,
-        })?;
+        let before = before(number.to);
+        a.reach(before)?;
         let (good, right) = (a.attr, (number.get)(&a.attr));
         (number.set)(&mut a.attr, right | 1 << number.bits);
-        let mask = required(QpType::Rc, setup.state(a.end.qp)?, number.to);
+        let mask = required(QpType::Rc, before, number.to);
         let changed = a.change(number.to, mask);
         if changed.is_ok() {
             let kept = (number.get)(&a.query()?.attr);
