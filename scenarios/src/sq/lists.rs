@@ -55,7 +55,7 @@ impl Way {
 const POSTS: &[Way] = &[Way::Each, Way::List];
 const BATCH: &[Way] = &[Way::Batch];
 const SENDS: [Kind; 2] = [Kind::Send, Kind::SendImm];
-/// On UC nothing tells when a write without immediate data has come.
+/// On UC a program cannot see that a write without immediate data has arrived.
 const RECEIVED: [Kind; 3] = [Kind::Send, Kind::SendImm, Kind::WriteImm];
 
 scenario!(each_entry_of_a_list_counts:
