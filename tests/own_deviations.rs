@@ -156,9 +156,19 @@ fn what_failed_is_known_after_a_draft_until_the_device_is_mended() {
     assert!(scenarios.clone().filter(did_run).all(seconds), "{before}");
     assert!(scenarios.any(|entry| entry["seconds"].is_null()));
 
-    let (status, ..) = verbsim(&dir, "deviations report.json --out own.toml");
-    assert_eq!(status, 0);
-    let (status, known) = run(defect, "--deviations own.toml");
+    // After a failure that is known a scenario may get as far as another one.
+    let (mut status, mut known) = (status, before);
+    let mut options = String::new();
+    for round in 0..4 {
+        if status == 0 {
+            break;
+        }
+        let draft = format!("own{round}.toml");
+        let drafted = verbsim(&dir, &format!("deviations report.json --out {draft}"));
+        assert_eq!(drafted.0, 0);
+        options += &format!(" --deviations {draft}");
+        (status, known) = run(defect, &options);
+    }
     assert_eq!((status, count(&known, "failed")), (0, 0), "{known}");
     assert_eq!(count(&known, "known_deviations"), failed);
     let reasons = known["scenarios"].as_array().unwrap().iter();
@@ -166,6 +176,6 @@ fn what_failed_is_known_after_a_draft_until_the_device_is_mended() {
     let drafts = drafts.filter(|reason| reason.starts_with(deviations::DRAFT));
     assert_eq!(drafts.count() as u64, failed, "each is seen to be a draft");
 
-    let (status, mended) = run("", "--deviations own.toml");
+    let (status, mended) = run("", &options);
     assert_eq!((status, count(&mended, "unexpected_passes")), (1, failed));
 }
