@@ -560,7 +560,7 @@ mod on_the_drop_in {
     #[ignore = "wants the drop-in: `./check libibverbs` runs it"]
     fn a_scenario_that_fails_is_a_failure_with_the_command_that_repeats_it() {
         let dir = directory("fails");
-        let plan = "[[rule]]\nkind = \"call\"\nverb = \"ibv_create_cq\"\nerror = \"ENOMEM\"\n";
+        let plan = "[[rule]]\nkind = \"completion\"\nstatus = \"LOC_QP_OP_ERR\"\n";
         fs::write(dir.join("plan.toml"), plan).unwrap();
         let fails = |format| {
             let program = env!("CARGO_BIN_EXE_verbsim");
@@ -586,7 +586,8 @@ mod on_the_drop_in {
         assert!(github.starts_with("::error title=cq_arm.request_is_one_shot%3A assertion::"));
         for text in [junit, github] {
             for part in [
-                "ibv_create_cq: ENOMEM",
+                "1 successes on cq",
+                "wr_id 0x0 LOC_QP_OP_ERR",
                 "verbsim run --backend hw ",
                 "CQ-ARM-17",
             ] {
