@@ -628,7 +628,7 @@ fn flush_whose_packet_is_lost_is_sent_again(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(other_transports_have_none: "MPE-14"; needs UC, UD, BATCHES);
+scenario!(other_transports_have_none: "MPE-14"; needs RC, UC, UD, BATCHES);
 fn other_transports_have_none(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MPE-14";
     let end = setup.end(setup.ctx_a(), PairOptions::default())?;

@@ -112,9 +112,12 @@ fn judge(text: &str) {
         run.summary,
         bad.join("\n")
     );
-    // Every scenario needs RC.
-    let is_judged = run.summary.passed > 0 || table.lacks().contains(Capabilities::RC);
-    assert!(is_judged, "{}: {:?}", table.driver, run.summary);
+    assert!(
+        run.summary.passed > 0,
+        "{}: {:?}",
+        table.driver,
+        run.summary
+    );
 }
 
 macro_rules! nics {

@@ -235,7 +235,7 @@ fn failed_creation_leaves_no_reference(setup: &Setup<'_>) -> Result {
 }
 
 scenario!(creation_without_memory_changes_nothing:
-    "CHAN-10", "PD-03", "LIFE-06"; needs UD, SRQ, LAB);
+    "CHAN-10", "PD-03", "LIFE-06"; needs RC, UD, SRQ, LAB);
 fn creation_without_memory_changes_nothing(setup: &Setup<'_>) -> Result {
     let context = setup.ctx_a();
     let end = setup.end(context, PairOptions::default())?;
