@@ -135,7 +135,7 @@ macro_rules! nics {
 
 nics! {
     drivers: bnxt_re, efa, erdma, hns, irdma, mlx4;
-    others: adversarial, first_gid_empty, no_inline, rounded, small, tiny;
+    others: adversarial, first_gid_empty, huge, no_inline, noisy, rounded, small, tiny;
 }
 
 /// A table has no row that nothing reads, and none without a source.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use verbs_api::behavior::Behavior;
 use verbs_api::profile::{DeviceLimits, Profile};
-use verbs_api::{Capabilities, CqFlags, CqInitEx, ErrorKind, QpInit, SendOps, Verb, WcFields};
+use verbs_api::{
+    Capabilities, CqFlags, CqInitEx, DeviceAttr, ErrorKind, QpInit, SendOps, Verb, WcFields,
+};
 
 /// A NIC. Each row has where it is from.
 #[derive(Clone, Debug, Deserialize)]
@@ -17,6 +19,9 @@ pub(crate) struct Table {
     lacks: Vec<Lack>,
     #[serde(default)]
     limits: Vec<Limit>,
+    /// Limits that it tells without having as much.
+    #[serde(default)]
+    tells: Vec<Limit>,
     /// The profile that has its choices, which it does not declare. Default: `spec`.
     profile: Option<String>,
     /// Those that differ.
@@ -28,6 +33,9 @@ pub(crate) struct Table {
     /// The first GID of each port is empty.
     #[serde(default)]
     pub(crate) first_gid_is_empty: bool,
+    /// Each context that is opened has events of its port that no program causes.
+    #[serde(default)]
+    pub(crate) announces: bool,
 }
 
 /// What the NIC lacks, and how that is refused.
@@ -74,11 +82,13 @@ impl Table {
             }
         }
         let rows = table.lacks.iter().map(|lack| (&lack.what, &lack.at));
-        let mut rows = rows.chain(table.limits.iter().map(|limit| (&limit.name, &limit.at)));
+        let limits = table.limits.iter().chain(&table.tells);
+        let mut rows = rows.chain(limits.map(|limit| (&limit.name, &limit.at)));
         if let Some((row, _)) = rows.find(|(_, at)| at.is_empty()) {
             return Err(format!("{row} is from nowhere"));
         }
         table.limits()?;
+        table.tell(&mut DeviceAttr::default())?;
         table.behavior()?;
         Ok(table)
     }
@@ -94,6 +104,25 @@ impl Table {
             lowered.map_err(|error| error.to_string())?;
         }
         Ok(limits)
+    }
+
+    /// Writes the limits that it tells over those that it has.
+    pub(crate) fn tell(&self, attr: &mut DeviceAttr) -> Result<(), String> {
+        for Limit { name, value, .. } in &self.tells {
+            let told = match &name[..] {
+                "max_qp" => &mut attr.max_qp,
+                "max_cq" => &mut attr.max_cq,
+                "max_mr" => &mut attr.max_mr,
+                "max_pd" => &mut attr.max_pd,
+                "max_mw" => &mut attr.max_mw,
+                "max_ah" => &mut attr.max_ah,
+                "max_srq" => &mut attr.max_srq,
+                "max_mcast_grp" => &mut attr.max_mcast_grp,
+                _ => return Err(format!("no device tells {name}")),
+            };
+            *told = u32::try_from(*value).map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     pub(crate) fn behavior(&self) -> Result<Behavior, String> {
