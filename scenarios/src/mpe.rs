@@ -163,7 +163,7 @@ fn flush_and_atomic_write_are_for_batches_alone(setup: &Setup<'_>) -> Result {
     pair.still_works(RULE)
 }
 
-scenario!(device_tells_what_it_has: "MPE-03");
+scenario!(device_tells_what_it_has: "MPE-03"; without RC);
 fn device_tells_what_it_has(setup: &Setup<'_>) -> Result {
     let has = setup.capabilities(setup.ctx_a())?;
     let attr = setup.query_device_ex(setup.ctx_a())?;

@@ -164,7 +164,7 @@ impl Use {
     }
 }
 
-scenario!(device_says_what_it_has: "ODP-01");
+scenario!(device_says_what_it_has: "ODP-01"; without RC);
 fn device_says_what_it_has(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ODP-01";
     let can = setup.capabilities(setup.ctx_a())?;

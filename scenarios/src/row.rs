@@ -3,8 +3,9 @@
 use verbs_api::Capabilities;
 
 /// The row of the body below, which has the same name: the rules that its assertions name, the
-/// capabilities it [`needs`], those that its device must lack, its hazards, and why others disturb
-/// it (`alone`). Its id is the group's module and that name.
+/// capabilities it [`needs`], `without RC` if it makes no queue pair, those that its device must
+/// lack, its hazards, and why others disturb it (`alone`). Its id is the group's module and that
+/// name.
 ///
 /// The row is `ROW` of a type with the name of the body. What is in no list of `scenarios!` is dead
 /// code.
@@ -12,6 +13,7 @@ macro_rules! scenario {
     (
         $body:ident: $($rule:literal),+
         $(; needs $($need:ident),+)?
+        $(; without $unneeded:ident)?
         $(; lacks $($lack:ident),+)?
         $(; hazards $($hazard:ident),+)?
         $(; alone $why:literal)?
@@ -27,6 +29,7 @@ macro_rules! scenario {
                 let needs = $crate::row::needs(&[$($(verbs_api::Capabilities::$need),+)?]);
                 let row = $crate::Scenario::new($crate::row::text(&ID), &[$($rule),+], $body);
                 $crate::Scenario { needs, ..row }
+                    $(.without(verbs_api::Capabilities::$unneeded))?
                     $($(.lacks(verbs_api::Capabilities::$lack))+)?
                     $($(.hazards($crate::Hazards::$hazard))+)?
                     $(.alone($why))?
