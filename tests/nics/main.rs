@@ -4,6 +4,8 @@
 #[path = "../common/interpose.rs"]
 mod interpose;
 mod nic;
+#[cfg(target_os = "linux")]
+mod shim;
 mod table;
 
 use std::ops::ControlFlow;

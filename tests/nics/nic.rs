@@ -49,11 +49,11 @@ impl Nic {
         Ok((len..self.table.gid_places).contains(&index))
     }
 
-    /// Changes the attributes to those that the NIC tells.
-    fn tell(&self, attr: &mut DeviceAttr) {
+    /// Changes the attributes to those that the NIC reports.
+    fn report(&self, attr: &mut DeviceAttr) {
         // The structure of C has no such field.
         attr.max_inline_data = 0;
-        self.table.tell(attr).expect("they were checked");
+        self.table.report(attr).expect("they were checked");
     }
 
     /// The result of a call that makes an object: none, if the driver refuses it. Other mistakes
@@ -145,13 +145,13 @@ impl Interpose for Nic {
 
     fn query_device(&self, context: Context) -> Result<DeviceAttr> {
         let mut attr = self.sim.query_device(context)?;
-        self.tell(&mut attr);
+        self.report(&mut attr);
         Ok(attr)
     }
 
     fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
         let mut attr = self.sim.query_device_ex(context)?;
-        self.tell(&mut attr.orig_attr);
+        self.report(&mut attr.orig_attr);
         Ok(attr)
     }
 

@@ -1,6 +1,7 @@
 //! Tables of NICs: how each differs from a device that has everything.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
 use verbs_api::behavior::Behavior;
@@ -19,9 +20,9 @@ pub(crate) struct Table {
     lacks: Vec<Lack>,
     #[serde(default)]
     limits: Vec<Limit>,
-    /// Limits that it tells without having as much.
+    /// Limits that it reports without having as much.
     #[serde(default)]
-    tells: Vec<Limit>,
+    reports: Vec<Limit>,
     /// The profile that has its choices, which it does not declare. Default: `spec`.
     profile: Option<String>,
     /// Those that differ.
@@ -61,6 +62,12 @@ struct Limit {
     at: String,
 }
 
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
+    }
+}
+
 /// A kind of error for a call.
 pub(crate) type Refusal = (Verb, ErrorKind);
 
@@ -82,19 +89,43 @@ impl Table {
             }
         }
         let rows = table.lacks.iter().map(|lack| (&lack.what, &lack.at));
-        let limits = table.limits.iter().chain(&table.tells);
+        let limits = table.limits.iter().chain(&table.reports);
         let mut rows = rows.chain(limits.map(|limit| (&limit.name, &limit.at)));
         if let Some((row, _)) = rows.find(|(_, at)| at.is_empty()) {
             return Err(format!("{row} is from nowhere"));
         }
         table.limits()?;
-        table.tell(&mut DeviceAttr::default())?;
+        table.report(&mut DeviceAttr::default())?;
         table.behavior()?;
         Ok(table)
     }
 
     pub(crate) fn lacks(&self) -> Capabilities {
         self.lacks.iter().map(Lack::capability).collect()
+    }
+
+    /// What it lacks and reports, for the shim, which knows the verb of each. It has no knobs.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn words(&self) -> String {
+        let mut words = vec!["unknown".to_owned()];
+        // Several fields together are nothing that it knows.
+        let lacks = self.lacks.iter().filter(|lack| !lack.what.contains(' '));
+        words.extend(lacks.map(|lack| {
+            let (_, kind) = lack.refusal().expect("it was checked");
+            format!("{}={}", lack.what, kind.errno())
+        }));
+        words.extend(self.reports.iter().map(Limit::to_string));
+        if self.gid_places > 0 {
+            words.push(format!("gid_places={}", self.gid_places));
+        }
+        words.join(",")
+    }
+
+    /// The limits, as `verbsim exec --limits` takes them.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn limits_in_words(&self) -> String {
+        let all: Vec<_> = self.limits.iter().map(Limit::to_string).collect();
+        all.join(",")
     }
 
     pub(crate) fn limits(&self) -> Result<DeviceLimits, String> {
@@ -106,10 +137,10 @@ impl Table {
         Ok(limits)
     }
 
-    /// Writes the limits that it tells over those that it has.
-    pub(crate) fn tell(&self, attr: &mut DeviceAttr) -> Result<(), String> {
-        for Limit { name, value, .. } in &self.tells {
-            let told = match &name[..] {
+    /// Writes the limits that it reports over those that it has.
+    pub(crate) fn report(&self, attr: &mut DeviceAttr) -> Result<(), String> {
+        for Limit { name, value, .. } in &self.reports {
+            let reported = match &name[..] {
                 "max_qp" => &mut attr.max_qp,
                 "max_cq" => &mut attr.max_cq,
                 "max_mr" => &mut attr.max_mr,
@@ -118,9 +149,9 @@ impl Table {
                 "max_ah" => &mut attr.max_ah,
                 "max_srq" => &mut attr.max_srq,
                 "max_mcast_grp" => &mut attr.max_mcast_grp,
-                _ => return Err(format!("no device tells {name}")),
+                _ => return Err(format!("no device reports {name}")),
             };
-            *told = u32::try_from(*value).map_err(|error| error.to_string())?;
+            *reported = u32::try_from(*value).map_err(|error| error.to_string())?;
         }
         Ok(())
     }
