@@ -428,10 +428,10 @@ OPERATION(query_device_ex, int, struct ibv_context *context,
     int bad = in_query_device_ex(context, input, attr, size);
     if (bad) return bad;
     change_attr(&attr->orig_attr);
-    if (word("odp")) {
-        memset(&attr->odp_caps, 0, sizeof attr->odp_caps);
-        attr->xrc_odp_caps = 0;
-    }
+    if (word("odp")) memset(&attr->odp_caps, 0, sizeof attr->odp_caps);
+    if (word("uc")) attr->odp_caps.per_transport_caps.uc_odp_caps = 0;
+    if (word("ud")) attr->odp_caps.per_transport_caps.ud_odp_caps = 0;
+    if (word("odp") || word("xrc")) attr->xrc_odp_caps = 0;
     if (word("odp_implicit")) attr->odp_caps.general_caps &= ~(uint64_t)IBV_ODP_SUPPORT_IMPLICIT;
     if (word("device_memory")) attr->max_dm_size = 0;
     if (word("wc_timestamp")) attr->completion_timestamp_mask = 0;
