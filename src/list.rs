@@ -23,6 +23,8 @@ pub(crate) struct Listed {
     pub(crate) needs: Vec<String>,
     pub(crate) lacks: Vec<String>,
     pub(crate) hazards: Vec<String>,
+    /// Why others disturb it, if they do.
+    pub(crate) alone: Option<&'static str>,
 }
 
 impl Listed {
@@ -38,6 +40,7 @@ impl Listed {
             needs: names(scenario.needs),
             lacks: names(scenario.lacks),
             hazards: hazards.map(|(name, _)| name.to_ascii_lowercase()).collect(),
+            alone: scenario.alone,
         }
     }
 }

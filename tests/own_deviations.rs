@@ -109,6 +109,8 @@ fn a_wrong_file_is_refused_in_words() {
             "field.toml:3: unknown field `symptm`",
         ),
         (format!("{run} none.toml"), "none.toml: No such file"),
+        // Its processes would read it one after the other.
+        (format!("{run} ."), ". is not a regular file"),
         (
             "deviations list.json".to_owned(),
             "list.json: not a report of `run`: ",

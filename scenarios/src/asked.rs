@@ -140,6 +140,7 @@ pub fn ask_in(
             pd,
             cq,
             port,
+            qp_type: QpType::Rc,
         };
         let asked = bench.all(says, attr, is_dangerous);
         verbs.destroy_cq(cq, Wait::Poll).map(|()| asked)
@@ -155,6 +156,8 @@ struct Bench<'v> {
     pd: Pd,
     cq: Cq,
     port: u8,
+    /// The transport of queue pairs: RC, or UD of devices without it.
+    qp_type: QpType,
 }
 
 struct Question {
@@ -232,7 +235,7 @@ const QUESTIONS: &[Question] = &[
     Question::verb(Capabilities::RT_VALUES, |on| {
         on.verbs.query_rt_values(on.context).map(drop)
     }),
-    Question::kind(Capabilities::BATCHES, |on| on.batches(SendOps::SEND)).needs(Capabilities::RC),
+    Question::kind(Capabilities::BATCHES, |on| on.batches(SendOps::SEND)),
     Question::kind(Capabilities::FLUSH, |on| on.batches(SendOps::FLUSH))
         .needs(Capabilities::BATCHES),
     Question::kind(Capabilities::ATOMIC_WRITE, |on| {
@@ -248,7 +251,7 @@ const QUESTIONS: &[Question] = &[
 
 impl Bench<'_> {
     fn all(
-        &self,
+        mut self,
         says: Capabilities,
         attr: DeviceAttr,
         is_dangerous: &dyn Fn(&str) -> bool,
@@ -258,6 +261,9 @@ impl Bench<'_> {
             ..Asked::known(says)
         };
         for question in QUESTIONS {
+            if !asked.has.contains(Capabilities::RC) {
+                self.qp_type = QpType::Ud;
+            }
             let of = question.of;
             if !asked.has.contains(question.needs) {
                 asked.has -= of;
@@ -265,7 +271,7 @@ impl Bench<'_> {
             if !asked.has.contains(of) || question.like.is_some_and(is_dangerous) {
                 continue;
             }
-            if let Some(words) = refusal((question.ask)(self), question.of_a_kind) {
+            if let Some(words) = refusal((question.ask)(&self), question.of_a_kind) {
                 asked.has -= of;
                 asked.lacks |= of;
                 asked.words.push((of, words));
@@ -303,17 +309,12 @@ impl Bench<'_> {
         asked.has_in_parts(Capabilities::WC_TIMESTAMP, all, any);
         let sizes = std::iter::successors(Some(1), |size| Some(size * 2));
         let sizes = sizes.take_while(|size| *size <= MOST_INLINE);
-        let qp_type = if asked.has.contains(Capabilities::RC) {
-            QpType::Rc
-        } else {
-            QpType::Ud
-        };
         let inline = |max_inline_data: &u32| {
             let cap = QpCap {
                 max_inline_data: *max_inline_data,
                 ..small()
             };
-            self.qp(qp_type, |init| init.cap(cap)).is_ok()
+            self.qp(self.qp_type, |init| init.cap(cap)).is_ok()
         };
         asked.inline_data = sizes.take_while(inline).last().unwrap_or(0);
     }
@@ -333,7 +334,7 @@ impl Bench<'_> {
     }
 
     fn batches(&self, ops: SendOps) -> Result<()> {
-        self.qp(QpType::Rc, |init| init.send_ops(ops))
+        self.qp(self.qp_type, |init| init.send_ops(ops))
     }
 
     fn xrc(&self) -> Result<()> {

@@ -206,7 +206,7 @@ fn datagram_raises_nothing(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(every_kind_has_a_text_of_its_own: "ASYNC-11");
+scenario!(every_kind_has_a_text_of_its_own: "ASYNC-11"; without RC);
 fn every_kind_has_a_text_of_its_own(_: &Setup<'_>) -> Result {
     let texts: BTreeSet<_> = AsyncEventType::ALL
         .iter()
@@ -336,7 +336,7 @@ fn what_a_port_announces_is_told(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(kinds_have_the_numbers_of_c: "ASYNC-22");
+scenario!(kinds_have_the_numbers_of_c: "ASYNC-22"; without RC);
 fn kinds_have_the_numbers_of_c(_: &Setup<'_>) -> Result {
     const IN_ORDER: [AsyncEventType; 21] = [
         AsyncEventType::CqErr,

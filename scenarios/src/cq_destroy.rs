@@ -231,7 +231,7 @@ fn busy_comes_before_waiting(setup: &Setup<'_>) -> Result {
         .rule("CQ-DESTROY-04")
 }
 
-scenario!(bad_handle_is_refused: "CQ-DESTROY-05");
+scenario!(bad_handle_is_refused: "CQ-DESTROY-05"; without RC);
 fn bad_handle_is_refused(setup: &Setup<'_>) -> Result {
     let context = setup.ctx_a();
     let live = setup.create_cq(context, &CqInit::new(4))?;

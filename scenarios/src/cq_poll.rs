@@ -201,7 +201,7 @@ fn no_entries_gives_zero_and_changes_nothing(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(completions_come_in_posting_order: "CQ-POLL-07"; needs UC, UD);
+scenario!(completions_come_in_posting_order: "CQ-POLL-07"; needs RC, UC, UD);
 fn completions_come_in_posting_order(setup: &Setup<'_>) -> Result {
     for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud] {
         let pair = setup.pair(PairOptions::of(qp_type))?;

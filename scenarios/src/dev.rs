@@ -30,7 +30,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     clock_counts_the_ticks_of_its_rate,
 ];
 
-scenario!(opened_device_outlives_the_list: "DEV-01", "DEV-02");
+scenario!(opened_device_outlives_the_list: "DEV-01", "DEV-02"; without RC);
 fn opened_device_outlives_the_list(setup: &Setup<'_>) -> Result {
     let list = setup.devices().rule("DEV-01")?;
     check!("DEV-01", !list.is_empty(), "a device", "none");
@@ -50,7 +50,7 @@ fn opened_device_outlives_the_list(setup: &Setup<'_>) -> Result {
     Ok(setup.close_device(second)?)
 }
 
-scenario!(extended_queries_agree_with_the_plain_ones: "DEV-11");
+scenario!(extended_queries_agree_with_the_plain_ones: "DEV-11"; without RC);
 fn extended_queries_agree_with_the_plain_ones(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-11";
     for context in [setup.ctx_a(), setup.ctx_b()] {
@@ -144,7 +144,7 @@ fn empty_gid_is_in_no_extended_query(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(gids_have_the_type_of_their_port: "DEV-14");
+scenario!(gids_have_the_type_of_their_port: "DEV-14"; without RC);
 fn gids_have_the_type_of_their_port(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-14";
     let transport = setup.devices()?.first().map(|device| device.transport);
@@ -221,7 +221,7 @@ fn gids_of_roce_v1_are_as_declared_and_reach_their_own_version(setup: &Setup<'_>
     Ok(())
 }
 
-scenario!(transport_tells_how_queue_pairs_are_connected: "DEV-15");
+scenario!(transport_tells_how_queue_pairs_are_connected: "DEV-15"; without RC);
 fn transport_tells_how_queue_pairs_are_connected(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-15";
     for device in setup.devices()? {
@@ -235,7 +235,7 @@ fn transport_tells_how_queue_pairs_are_connected(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(only_devices_of_the_list_can_be_opened: "DEV-16");
+scenario!(only_devices_of_the_list_can_be_opened: "DEV-16"; without RC);
 /// Names that do not exist, and variations of the names of devices.
 fn only_devices_of_the_list_can_be_opened(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-16";
@@ -331,7 +331,7 @@ fn limits_can_be_reached(setup: &Setup<'_>) -> Result {
     Ok(setup.dereg_mr(mr)?)
 }
 
-scenario!(port_of_ethernet_has_no_lid_and_needs_a_grh: "DEV-08");
+scenario!(port_of_ethernet_has_no_lid_and_needs_a_grh: "DEV-08"; without RC);
 fn port_of_ethernet_has_no_lid_and_needs_a_grh(setup: &Setup<'_>) -> Result {
     let port = setup.query_port(setup.ctx_a(), setup.port())?;
     let transport = setup.devices()?.first().map(|device| device.transport);
@@ -346,7 +346,7 @@ fn port_of_ethernet_has_no_lid_and_needs_a_grh(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(active_port_has_an_mtu_that_it_can_have: "DEV-09");
+scenario!(active_port_has_an_mtu_that_it_can_have: "DEV-09"; without RC);
 fn active_port_has_an_mtu_that_it_can_have(setup: &Setup<'_>) -> Result {
     let port = setup.query_port(setup.ctx_a(), setup.port())?;
     check_eq!("DEV-09", port.state, PortState::Active);
@@ -389,7 +389,7 @@ fn nothing_passes_a_port_that_is_down(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(each_device_has_a_guid_of_its_own: "DEV-17");
+scenario!(each_device_has_a_guid_of_its_own: "DEV-17"; without RC);
 fn each_device_has_a_guid_of_its_own(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-17";
     // Both sides may be on one device.

@@ -223,7 +223,7 @@ fn extended_cqs_are_refused(setup: &Setup<'_>) -> Result {
 }
 
 scenario!(extended_cqs_that_may_overrun_are_refused:
-    "CQ-CREATE-14"; needs CQ_EX; lacks IGNORE_OVERRUN);
+    "CQ-CREATE-14"; needs CQ_EX; without RC; lacks IGNORE_OVERRUN);
 fn extended_cqs_that_may_overrun_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-14";
     let context = setup.ctx_a();
@@ -236,7 +236,8 @@ fn extended_cqs_that_may_overrun_are_refused(setup: &Setup<'_>) -> Result {
     Ok(setup.destroy_cq(cq, setup.wait())?)
 }
 
-scenario!(timestamps_are_refused: "CQ-CREATE-14", "LACK-02"; needs CQ_EX; lacks WC_TIMESTAMP);
+scenario!(timestamps_are_refused:
+    "CQ-CREATE-14", "LACK-02"; needs CQ_EX; without RC; lacks WC_TIMESTAMP);
 fn timestamps_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-14";
     let context = setup.ctx_a();
@@ -252,7 +253,7 @@ fn timestamps_are_refused(setup: &Setup<'_>) -> Result {
     Ok(setup.destroy_cq(cq, setup.wait())?)
 }
 
-scenario!(clock_is_refused: "LACK-01"; lacks RT_VALUES);
+scenario!(clock_is_refused: "LACK-01"; without RC; lacks RT_VALUES);
 fn clock_is_refused(setup: &Setup<'_>) -> Result {
     let read = setup.query_rt_values(setup.ctx_a());
     expect_err_among(read, &NO_VERB, "LACK-01").map(drop)
@@ -288,7 +289,7 @@ fn descriptors_are_refused(setup: &Setup<'_>) -> Result {
     setup.expect_event(b.channel, b.recv_cq, RULE).map(drop)
 }
 
-scenario!(null_regions_are_refused: "MR-18"; lacks NULL_MR);
+scenario!(null_regions_are_refused: "MR-18"; without RC; lacks NULL_MR);
 fn null_regions_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-18";
     let pd = setup.alloc_pd(setup.ctx_a())?;

@@ -99,7 +99,7 @@ fn arrives(setup: &Setup<'_>, at: &End<'_>, tag: u8, rule: &'static str) -> Resu
     Ok(wc)
 }
 
-scenario!(port_has_a_lid_of_its_own: "LID-01");
+scenario!(port_has_a_lid_of_its_own: "LID-01"; without RC);
 fn port_has_a_lid_of_its_own(setup: &Setup<'_>) -> Result {
     const RULE: &str = "LID-01";
     let mut owners = BTreeMap::new();

@@ -163,7 +163,7 @@ fn flush_and_atomic_write_are_for_batches_alone(setup: &Setup<'_>) -> Result {
     pair.still_works(RULE)
 }
 
-scenario!(device_tells_what_it_has: "MPE-03");
+scenario!(device_tells_what_it_has: "MPE-03"; without RC);
 fn device_tells_what_it_has(setup: &Setup<'_>) -> Result {
     let has = setup.capabilities(setup.ctx_a())?;
     let attr = setup.query_device_ex(setup.ctx_a())?;
@@ -628,7 +628,7 @@ fn flush_whose_packet_is_lost_is_sent_again(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(other_transports_have_none: "MPE-14"; needs UC, UD, BATCHES);
+scenario!(other_transports_have_none: "MPE-14"; needs RC, UC, UD, BATCHES);
 fn other_transports_have_none(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MPE-14";
     let end = setup.end(setup.ctx_a(), PairOptions::default())?;

@@ -63,7 +63,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     dmabuf::work_on_withdrawn_memory_fails,
 ];
 
-scenario!(region_is_as_it_was_asked_for: "MR-16");
+scenario!(region_is_as_it_was_asked_for: "MR-16"; without RC);
 fn region_is_as_it_was_asked_for(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-16";
     let pd = setup.alloc_pd(setup.ctx_a())?;
@@ -156,7 +156,7 @@ fn region_can_go_while_it_is_written(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(hint_of_huge_pages_is_taken_for_any_memory: "MR-26");
+scenario!(hint_of_huge_pages_is_taken_for_any_memory: "MR-26"; without RC);
 fn hint_of_huge_pages_is_taken_for_any_memory(setup: &Setup<'_>) -> Result {
     let pd = setup.alloc_pd(setup.ctx_a())?;
     for access in [Access::empty(), Access::ALL_RDMA] {
@@ -195,7 +195,7 @@ fn region_of_no_bytes_is_as_declared(setup: &Setup<'_>) -> Result {
     setup.as_declared(RULE, setup.behavior()?.zero_len_mr, seen)
 }
 
-scenario!(keys_are_apart_or_one_as_declared: "MR-03");
+scenario!(keys_are_apart_or_one_as_declared: "MR-03"; without RC);
 fn keys_are_apart_or_one_as_declared(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-03";
     let pd = setup.alloc_pd(setup.ctx_a())?;

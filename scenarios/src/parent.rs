@@ -238,7 +238,7 @@ fn objects_of_another_domain_do_not_work_with_it(setup: &Setup<'_>) -> Result {
         .map(drop)
 }
 
-scenario!(parent_domain_keeps_its_domains_in_use: "PD-06"; needs PARENT_DOMAIN);
+scenario!(parent_domain_keeps_its_domains_in_use: "PD-06"; needs PARENT_DOMAIN; without RC);
 fn parent_domain_keeps_its_domains_in_use(setup: &Setup<'_>) -> Result {
     const RULE: &str = "PD-06";
     let Family {
@@ -336,7 +336,7 @@ fn region_moves_from_one_domain_to_the_other(setup: &Setup<'_>) -> Result {
     setup.dealloc_pd(parent).rule(RULE)
 }
 
-scenario!(domains_that_do_not_fit_are_refused: "PD-07"; needs PARENT_DOMAIN);
+scenario!(domains_that_do_not_fit_are_refused: "PD-07"; needs PARENT_DOMAIN; without RC);
 fn domains_that_do_not_fit_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "PD-07";
     let invalid = [ErrorKind::Invalid];
@@ -368,7 +368,7 @@ fn domains_that_do_not_fit_are_refused(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(parent_domain_goes_with_its_context: "LIFE-07"; needs PARENT_DOMAIN);
+scenario!(parent_domain_goes_with_its_context: "LIFE-07"; needs PARENT_DOMAIN; without RC);
 fn parent_domain_goes_with_its_context(setup: &Setup<'_>) -> Result {
     const RULE: &str = "LIFE-07";
     let before = setup.live()?;

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use verbs_api::{AsyncEvent, Context, Element, Wait};
+use verbs_api::{AsyncEvent, Capabilities, Context, Element, Wait};
 
 use crate::claim::Claim;
 use crate::failure::Result;
@@ -68,7 +68,10 @@ impl Setup<'_> {
                 Wait::Poll | Wait::Forever => wait,
             };
             let event = self.get_async_event(context, left)?;
-            if self.verbs().lab().is_some() || !matches!(event.element, Element::Port(_)) {
+            let has_lab = self
+                .asked
+                .is_none_or(|asked| asked.has.contains(Capabilities::LAB));
+            if has_lab || !matches!(event.element, Element::Port(_)) {
                 return Ok(event);
             }
             self.ack_async_event(context, &event)?;

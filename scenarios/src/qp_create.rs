@@ -38,7 +38,7 @@ fn new_rc_qp_is_in_reset_and_has_what_was_asked_for(setup: &Setup<'_>) -> Result
 }
 
 scenario!(new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for:
-    "QP-CREATE-01", "QP-CREATE-08"; needs UC, UD);
+    "QP-CREATE-01", "QP-CREATE-08"; needs RC, UC, UD);
 fn new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for(setup: &Setup<'_>) -> Result {
     new_qps(setup, QpType::Uc)?;
     new_qps(setup, QpType::Ud)

@@ -162,6 +162,15 @@ impl Setup<'_> {
         self.remember(made, |asked| asked.qp_beyond(init))
     }
 
+    /// The result of a call that creates a queue pair of rdma_cm.
+    pub(crate) fn cm_qp(
+        &self,
+        init: &QpInit,
+        made: verbs_api::Result<Qp>,
+    ) -> verbs_api::Result<Qp> {
+        self.remember(made, |asked| asked.qp_beyond(init))
+    }
+
     /// [`Verbs::create_srq`](verbs_api::Verbs::create_srq).
     pub fn create_srq(&self, pd: Pd, init: &SrqInit) -> verbs_api::Result<Srq> {
         let made = self.verbs().create_srq(pd, init);

@@ -1,8 +1,11 @@
 //! Rows next to bodies, and lists of them.
 
+use verbs_api::Capabilities;
+
 /// The row of the body below, which has the same name: the rules that its assertions name, the
-/// capabilities it needs except RC, those that its device must lack, its hazards, and
-/// why others disturb it (`alone`). Its id is the group's module and that name.
+/// capabilities it [`needs`], `without RC` if it makes no queue pair, those that its device must
+/// lack, its hazards, and why others disturb it (`alone`). Its id is the group's module and that
+/// name.
 ///
 /// The row is `ROW` of a type with the name of the body. What is in no list of `scenarios!` is dead
 /// code.
@@ -10,6 +13,7 @@ macro_rules! scenario {
     (
         $body:ident: $($rule:literal),+
         $(; needs $($need:ident),+)?
+        $(; without $unneeded:ident)?
         $(; lacks $($lack:ident),+)?
         $(; hazards $($hazard:ident),+)?
         $(; alone $why:literal)?
@@ -22,8 +26,10 @@ macro_rules! scenario {
                 const MODULE: &str = module_path!();
                 const BODY: &str = stringify!($body);
                 const ID: [u8; $crate::row::id_len(MODULE, BODY)] = $crate::row::id(MODULE, BODY);
-                $crate::Scenario::new($crate::row::text(&ID), &[$($rule),+], $body)
-                    $($(.needs(verbs_api::Capabilities::$need))+)?
+                let needs = $crate::row::needs(&[$($(verbs_api::Capabilities::$need),+)?]);
+                let row = $crate::Scenario::new($crate::row::text(&ID), &[$($rule),+], $body);
+                $crate::Scenario { needs, ..row }
+                    $(.without(verbs_api::Capabilities::$unneeded))?
                     $($(.lacks(verbs_api::Capabilities::$lack))+)?
                     $($(.hazards($crate::Hazards::$hazard))+)?
                     $(.alone($why))?
@@ -37,6 +43,22 @@ macro_rules! scenarios {
     ($($(#[$attribute:meta])* $body:path),+ $(,)?) => {
         &[$($(#[$attribute])* <$body>::ROW),+]
     };
+}
+
+/// What a row that names these capabilities needs: RC too, unless it names UD, which some devices
+/// have alone. These have no connection manager.
+pub(crate) const fn needs(named: &[Capabilities]) -> Capabilities {
+    let mut all = Capabilities::empty();
+    let mut at = 0;
+    while at < named.len() {
+        all = all.union(named[at]);
+        at += 1;
+    }
+    if all.contains(Capabilities::UD) && !all.contains(Capabilities::CM) {
+        all
+    } else {
+        all.union(Capabilities::RC)
+    }
 }
 
 /// How long the [`id`] of a body is.

@@ -108,8 +108,8 @@ impl<'b> Runner<'b> {
         let bounds = backend.bounds();
         let is_real = !asked.has.contains(Capabilities::LAB);
         Ok(Self {
-            bounds: if is_real && asked.has.contains(Capabilities::RC) {
-                round_trip::within(bounds, backend)?
+            bounds: if is_real {
+                round_trip::within(bounds, backend, asked.has)?
             } else {
                 bounds
             },

@@ -79,6 +79,14 @@ impl Scenario {
         }
     }
 
+    /// One that does not need `less`.
+    pub(crate) const fn without(self, less: Capabilities) -> Self {
+        Self {
+            needs: self.needs.difference(less),
+            ..self
+        }
+    }
+
     /// One that is for devices without `more`.
     #[must_use]
     pub const fn lacks(self, more: Capabilities) -> Self {

@@ -250,6 +250,20 @@ impl<'v> Setup<'v> {
         Ok(got)
     }
 
+    /// The first completions of a CQ, present or still to come, if any come: as
+    /// [`poll_all`](Self::poll_all).
+    pub(crate) fn poll_any(&self, cq: Cq) -> Result<Vec<Wc>> {
+        self.settle()?;
+        let start = Instant::now();
+        let mut got = self.drain(cq)?;
+        while got.is_empty() && self.verbs.lab().is_none() && start.elapsed() < self.bounds.negative
+        {
+            thread::yield_now();
+            got = self.drain(cq)?;
+        }
+        Ok(got)
+    }
+
     /// Takes the next event of a channel and does not acknowledge it.
     pub fn take_event(&self, channel: CompChannel) -> Result<CqEvent> {
         Ok(self.verbs.get_cq_event(channel, self.wait())?)

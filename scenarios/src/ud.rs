@@ -448,7 +448,7 @@ fn messages_arrive_at_most_once_and_in_order(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(other_transports_do_not_listen: "UD-15"; needs UD);
+scenario!(other_transports_do_not_listen: "UD-15"; needs RC, UD);
 fn other_transports_do_not_listen(setup: &Setup<'_>) -> Result {
     let pair = ud_pair(setup)?;
     let Pair { a, b } = pair;
@@ -464,7 +464,7 @@ fn other_transports_do_not_listen(setup: &Setup<'_>) -> Result {
     dropped(setup, pair, Some(10), "UD-15")
 }
 
-scenario!(connection_to_a_datagram_queue_pair_gets_no_answer: "UD-15"; needs UD, MODIFY_CONNECT);
+scenario!(connection_to_a_datagram_queue_pair_gets_no_answer: "UD-15"; needs RC, UD, MODIFY_CONNECT);
 fn connection_to_a_datagram_queue_pair_gets_no_answer(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-15";
     let to = ud_pair(setup)?.b;

@@ -186,11 +186,16 @@ fn kernel(simulated: bool) -> String {
     machine::kernel()
 }
 
-/// The deviations in these files.
+/// The deviations in these files, which each process of a run reads: a pipe would be empty then.
 fn own(files: &[PathBuf]) -> Result<Vec<Deviation>, String> {
     let mut all = Vec::new();
     for file in files {
         let name = file.display().to_string();
+        if fs::metadata(file).is_ok_and(|of| !of.is_file()) {
+            return Err(format!(
+                "{name} is not a regular file, which can be read again"
+            ));
+        }
         let text = fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
         all.extend(deviations::parse(&name, &text)?);
     }

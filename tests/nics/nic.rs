@@ -49,6 +49,13 @@ impl Nic {
         Ok((len..self.table.gid_places).contains(&index))
     }
 
+    /// Changes the attributes to those that the NIC reports.
+    fn report(&self, attr: &mut DeviceAttr) {
+        // The structure of C has no such field.
+        attr.max_inline_data = 0;
+        self.table.report(attr).expect("they were checked");
+    }
+
     /// The result of a call that makes an object: none, if the driver refuses it. Other mistakes
     /// are found first.
     fn made<T: Copy>(
@@ -107,6 +114,16 @@ impl Interpose for Nic {
         Ok(devices)
     }
 
+    fn open_device(&self, name: &str) -> Result<Context> {
+        let context = self.sim.open_device(name)?;
+        if self.table.announces {
+            for kind in [AsyncEventType::LidChange, AsyncEventType::SmChange] {
+                self.sim.announce(context, 1, kind)?;
+            }
+        }
+        Ok(context)
+    }
+
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
         let lacks = self.table.lacks();
         let reported = if lacks.contains(Capabilities::IWARP_LACKS) {
@@ -128,14 +145,13 @@ impl Interpose for Nic {
 
     fn query_device(&self, context: Context) -> Result<DeviceAttr> {
         let mut attr = self.sim.query_device(context)?;
-        // The structure of C has no such field.
-        attr.max_inline_data = 0;
+        self.report(&mut attr);
         Ok(attr)
     }
 
     fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
         let mut attr = self.sim.query_device_ex(context)?;
-        attr.orig_attr.max_inline_data = 0;
+        self.report(&mut attr.orig_attr);
         Ok(attr)
     }
 

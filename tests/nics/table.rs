@@ -1,11 +1,14 @@
 //! Tables of NICs: how each differs from a device that has everything.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
 use verbs_api::behavior::Behavior;
 use verbs_api::profile::{DeviceLimits, Profile};
-use verbs_api::{Capabilities, CqFlags, CqInitEx, ErrorKind, QpInit, SendOps, Verb, WcFields};
+use verbs_api::{
+    Capabilities, CqFlags, CqInitEx, DeviceAttr, ErrorKind, QpInit, SendOps, Verb, WcFields,
+};
 
 /// A NIC. Each row has where it is from.
 #[derive(Clone, Debug, Deserialize)]
@@ -17,6 +20,9 @@ pub(crate) struct Table {
     lacks: Vec<Lack>,
     #[serde(default)]
     limits: Vec<Limit>,
+    /// Limits that it reports without having as much.
+    #[serde(default)]
+    reports: Vec<Limit>,
     /// The profile that has its choices, which it does not declare. Default: `spec`.
     profile: Option<String>,
     /// Those that differ.
@@ -28,6 +34,9 @@ pub(crate) struct Table {
     /// The first GID of each port is empty.
     #[serde(default)]
     pub(crate) first_gid_is_empty: bool,
+    /// Each context that is opened has events of its port that no program causes.
+    #[serde(default)]
+    pub(crate) announces: bool,
 }
 
 /// What the NIC lacks, and how that is refused.
@@ -53,6 +62,12 @@ struct Limit {
     at: String,
 }
 
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
+    }
+}
+
 /// A kind of error for a call.
 pub(crate) type Refusal = (Verb, ErrorKind);
 
@@ -74,17 +89,43 @@ impl Table {
             }
         }
         let rows = table.lacks.iter().map(|lack| (&lack.what, &lack.at));
-        let mut rows = rows.chain(table.limits.iter().map(|limit| (&limit.name, &limit.at)));
+        let limits = table.limits.iter().chain(&table.reports);
+        let mut rows = rows.chain(limits.map(|limit| (&limit.name, &limit.at)));
         if let Some((row, _)) = rows.find(|(_, at)| at.is_empty()) {
             return Err(format!("{row} is from nowhere"));
         }
         table.limits()?;
+        table.report(&mut DeviceAttr::default())?;
         table.behavior()?;
         Ok(table)
     }
 
     pub(crate) fn lacks(&self) -> Capabilities {
         self.lacks.iter().map(Lack::capability).collect()
+    }
+
+    /// What it lacks and reports, for the shim, which knows the verb of each. It has no knobs.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn words(&self) -> String {
+        let mut words = vec!["unknown".to_owned()];
+        // Several fields together are nothing that it knows.
+        let lacks = self.lacks.iter().filter(|lack| !lack.what.contains(' '));
+        words.extend(lacks.map(|lack| {
+            let (_, kind) = lack.refusal().expect("it was checked");
+            format!("{}={}", lack.what, kind.errno())
+        }));
+        words.extend(self.reports.iter().map(Limit::to_string));
+        if self.gid_places > 0 {
+            words.push(format!("gid_places={}", self.gid_places));
+        }
+        words.join(",")
+    }
+
+    /// The limits, as `verbsim exec --limits` takes them.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn limits_in_words(&self) -> String {
+        let all: Vec<_> = self.limits.iter().map(Limit::to_string).collect();
+        all.join(",")
     }
 
     pub(crate) fn limits(&self) -> Result<DeviceLimits, String> {
@@ -94,6 +135,25 @@ impl Table {
             lowered.map_err(|error| error.to_string())?;
         }
         Ok(limits)
+    }
+
+    /// Writes the limits that it reports over those that it has.
+    pub(crate) fn report(&self, attr: &mut DeviceAttr) -> Result<(), String> {
+        for Limit { name, value, .. } in &self.reports {
+            let reported = match &name[..] {
+                "max_qp" => &mut attr.max_qp,
+                "max_cq" => &mut attr.max_cq,
+                "max_mr" => &mut attr.max_mr,
+                "max_pd" => &mut attr.max_pd,
+                "max_mw" => &mut attr.max_mw,
+                "max_ah" => &mut attr.max_ah,
+                "max_srq" => &mut attr.max_srq,
+                "max_mcast_grp" => &mut attr.max_mcast_grp,
+                _ => return Err(format!("no device reports {name}")),
+            };
+            *reported = u32::try_from(*value).map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     pub(crate) fn behavior(&self) -> Result<Behavior, String> {

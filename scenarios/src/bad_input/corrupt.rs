@@ -68,7 +68,8 @@ fn garbled_cq_is_not_armed(setup: &Setup<'_>) -> Result {
     setup.arm(end.recv_cq, Arm::NEXT).rule("CQ-ARM-21")
 }
 
-scenario!(garbled_cq_is_refused: "CQ-DESTROY-05"; needs CORRUPT_HANDLE; hazards MAY_CRASH);
+scenario!(garbled_cq_is_refused:
+    "CQ-DESTROY-05"; needs CORRUPT_HANDLE; without RC; hazards MAY_CRASH);
 fn garbled_cq_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-DESTROY-05";
     let cq = setup.create_cq(setup.ctx_a(), &CqInit::new(16))?;

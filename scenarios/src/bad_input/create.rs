@@ -70,7 +70,7 @@ fn unknown_qp_type_is_refused(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(remote_write_without_local_write_is_refused: "MR-01");
+scenario!(remote_write_without_local_write_is_refused: "MR-01"; without RC);
 fn remote_write_without_local_write_is_refused(setup: &Setup<'_>) -> Result {
     let pd = setup.alloc_pd(setup.ctx_a())?;
     for access in [
@@ -87,7 +87,7 @@ fn remote_write_without_local_write_is_refused(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(unknown_access_bits_are_refused: "MR-04");
+scenario!(unknown_access_bits_are_refused: "MR-04"; without RC);
 fn unknown_access_bits_are_refused(setup: &Setup<'_>) -> Result {
     let pd = setup.alloc_pd(setup.ctx_a())?;
     let with = |bit: u32| Access::LOCAL_WRITE | Access::from_bits_retain(1 << bit);
@@ -105,7 +105,7 @@ fn unknown_access_bits_are_refused(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(region_above_the_limit_is_refused: "MR-15", "LIFE-06");
+scenario!(region_above_the_limit_is_refused: "MR-15", "LIFE-06"; without RC);
 fn region_above_the_limit_is_refused(setup: &Setup<'_>) -> Result {
     let pd = setup.alloc_pd(setup.ctx_a())?;
     let most = setup.query_device(setup.ctx_a())?.max_mr_size;
@@ -156,7 +156,7 @@ pub(super) fn bad_ports(setup: &Setup<'_>) -> Result<Vec<u8>> {
     Ok(std::iter::once(0).chain(count.checked_add(1)).collect())
 }
 
-scenario!(port_out_of_range_is_refused: "DEV-05");
+scenario!(port_out_of_range_is_refused: "DEV-05"; without RC);
 fn port_out_of_range_is_refused(setup: &Setup<'_>) -> Result {
     let context = setup.ctx_a();
     for port in bad_ports(setup)? {
@@ -172,7 +172,7 @@ fn port_out_of_range_is_refused(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(table_index_out_of_range_is_refused: "DEV-06");
+scenario!(table_index_out_of_range_is_refused: "DEV-06"; without RC);
 fn table_index_out_of_range_is_refused(setup: &Setup<'_>) -> Result {
     let context = setup.ctx_a();
     let port = setup.query_port(context, setup.port())?;
@@ -235,7 +235,7 @@ fn failed_creation_leaves_no_reference(setup: &Setup<'_>) -> Result {
 }
 
 scenario!(creation_without_memory_changes_nothing:
-    "CHAN-10", "PD-03", "LIFE-06"; needs UD, SRQ, LAB);
+    "CHAN-10", "PD-03", "LIFE-06"; needs RC, UD, SRQ, LAB);
 fn creation_without_memory_changes_nothing(setup: &Setup<'_>) -> Result {
     let context = setup.ctx_a();
     let end = setup.end(context, PairOptions::default())?;

@@ -49,7 +49,7 @@ fn make(setup: &Setup<'_>, context: Context) -> Result<Handles> {
     })
 }
 
-scenario!(domains_that_are_none_are_refused: "DEV-13", "PD-04"; needs PARENT_DOMAIN);
+scenario!(domains_that_are_none_are_refused: "DEV-13", "PD-04"; needs PARENT_DOMAIN; without RC);
 fn domains_that_are_none_are_refused(setup: &Setup<'_>) -> Result {
     let closed = make(setup, open_again(setup)?)?;
     setup.close_device(closed.context)?;

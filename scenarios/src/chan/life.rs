@@ -7,7 +7,7 @@ use super::{destroy, fire, writers};
 use crate::failure::{check, check_eq};
 use crate::{OfRule, Result, Setup, expect_err};
 
-scenario!(channels_are_distinct_and_of_their_context: "CHAN-01", "CHAN-08", "CHAN-07");
+scenario!(channels_are_distinct_and_of_their_context: "CHAN-01", "CHAN-08", "CHAN-07"; without RC);
 fn channels_are_distinct_and_of_their_context(setup: &Setup<'_>) -> Result {
     let mut channels = Vec::new();
     for context in [setup.ctx_a(), setup.ctx_b(), setup.ctx_a()] {
@@ -26,7 +26,7 @@ fn channels_are_distinct_and_of_their_context(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(channel_of_another_context_is_refused: "CHAN-07", "CHAN-01");
+scenario!(channel_of_another_context_is_refused: "CHAN-07", "CHAN-01"; without RC);
 fn channel_of_another_context_is_refused(setup: &Setup<'_>) -> Result {
     let same_device = setup.open_device(&setup.devices()?[0].name)?;
     for other in [setup.ctx_b(), same_device] {
@@ -41,7 +41,7 @@ fn channel_of_another_context_is_refused(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(create_needs_an_open_context: "CHAN-07");
+scenario!(create_needs_an_open_context: "CHAN-07"; without RC);
 fn create_needs_an_open_context(setup: &Setup<'_>) -> Result {
     let name = &setup.devices()?[0].name;
     let context = setup.open_device(name)?;
@@ -92,7 +92,7 @@ fn create_fails_without_memory_and_leaks_nothing(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(channel_without_cq_is_destroyed_at_once: "CHAN-11");
+scenario!(channel_without_cq_is_destroyed_at_once: "CHAN-11"; without RC);
 fn channel_without_cq_is_destroyed_at_once(setup: &Setup<'_>) -> Result {
     let channel = setup.create_comp_channel(setup.ctx_a())?;
     setup.destroy_comp_channel(channel).rule("CHAN-11")?;

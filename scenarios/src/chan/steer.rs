@@ -160,7 +160,7 @@ fn cqs_with_different_vectors_share_a_channel(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(vectors_are_as_many_as_the_device_says: "CHAN-18");
+scenario!(vectors_are_as_many_as_the_device_says: "CHAN-18"; without RC);
 fn vectors_are_as_many_as_the_device_says(setup: &Setup<'_>) -> Result {
     let context = setup.ctx_a();
     let vectors = setup.query_device(context)?.num_comp_vectors as i32;

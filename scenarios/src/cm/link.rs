@@ -168,7 +168,8 @@ impl<'b> Side<'b> {
         let mut options = PairOptions::of(qp_type);
         options.access |= Access::REMOTE_ATOMIC;
         let mr = setup.alloc_mr(pd.unwrap_or(own), options.mem, options.access)?;
-        let [send_cq, recv_cq] = [(); 2].map(|()| setup.create_cq(own.context(), &CqInit::new(64)));
+        let cq = CqInit::new(setup.fitting(options).recv_cqe);
+        let [send_cq, recv_cq] = [(); 2].map(|()| setup.create_cq(own.context(), &cq));
         let parts = EndParts {
             pd: pd.unwrap_or(own),
             mr,
@@ -176,7 +177,9 @@ impl<'b> Side<'b> {
             recv_cq: recv_cq?,
             srq: None,
         };
-        end_by(setup, parts, options, |init| cm.create_cm_qp(id, pd, init))
+        end_by(setup, parts, options, |init| {
+            setup.cm_qp(init, cm.create_cm_qp(id, pd, init))
+        })
     }
 
     /// Removes an id and its queue pair.

@@ -306,7 +306,7 @@ fn data_is_there_when_an_iteration_comes_to_its_completion(setup: &Setup<'_>) ->
     Ok(())
 }
 
-scenario!(extended_cqs_are_there_or_refused: "CQ-CREATE-18");
+scenario!(extended_cqs_are_there_or_refused: "CQ-CREATE-18"; without RC);
 fn extended_cqs_are_there_or_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-18";
     let (context, before) = (setup.ctx_a(), setup.live()?);

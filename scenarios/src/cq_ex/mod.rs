@@ -522,7 +522,7 @@ fn overrun_is_ignored_or_the_flag_refused(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(fields_that_there_are_not_are_refused: "CQ-CREATE-14"; needs CQ_EX);
+scenario!(fields_that_there_are_not_are_refused: "CQ-CREATE-14"; needs CQ_EX; without RC);
 fn fields_that_there_are_not_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-14";
     let (context, before) = (setup.ctx_a(), setup.live()?);

@@ -6,7 +6,8 @@ use verbs_api::{Cq, CqInit, CqInitEx, ErrorKind, Handle, Wait, Wc};
 use crate::failure::{check_eq, in_case};
 use crate::{OfRule, PairOptions, Result, Setup, expect_err, expect_err_among};
 
-scenario!(no_other_handle_is_taken_for_an_empty_cq: "CQ-DESTROY-05", "CQ-POLL-03"; needs THREADS);
+scenario!(no_other_handle_is_taken_for_an_empty_cq:
+    "CQ-DESTROY-05", "CQ-POLL-03"; needs THREADS; without RC);
 fn no_other_handle_is_taken_for_an_empty_cq(setup: &Setup<'_>) -> Result {
     let context = setup.ctx_a();
     let poll = |cq| setup.poll_cq(cq, &mut [Wc::default()]);

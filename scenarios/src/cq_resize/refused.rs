@@ -191,7 +191,7 @@ fn what_is_no_cq_is_refused(setup: &Setup<'_>) -> Result {
     setup.resize_cq(cq, 32).rule("CQ-RESIZE-10")
 }
 
-scenario!(device_without_resize_says_so: "CQ-RESIZE-16");
+scenario!(device_without_resize_says_so: "CQ-RESIZE-16"; without RC);
 fn device_without_resize_says_so(setup: &Setup<'_>) -> Result {
     let cq = setup.create_cq(setup.ctx_a(), &CqInit::new(16))?;
     let before = setup.query_cq(cq)?;

@@ -87,7 +87,7 @@ fn domain_with_a_window_is_busy(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(device_has_the_types_that_it_says: "MW-26");
+scenario!(device_has_the_types_that_it_says: "MW-26"; without RC);
 fn device_has_the_types_that_it_says(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MW-26";
     let context = setup.ctx_a();

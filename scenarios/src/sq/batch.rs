@@ -232,7 +232,7 @@ fn batch_has_only_operations_that_were_asked_for(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(queue_pair_with_batches_of_what_it_has_not_is_refused: "SQ-28"; needs UD, BATCHES);
+scenario!(queue_pair_with_batches_of_what_it_has_not_is_refused: "SQ-28"; needs RC, UD, BATCHES);
 fn queue_pair_with_batches_of_what_it_has_not_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SQ-28";
     let end = setup.end(setup.ctx_a(), PairOptions::default())?;

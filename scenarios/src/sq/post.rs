@@ -406,7 +406,7 @@ fn empty_list_is_posted_with_success_before_rts(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(destination_is_for_datagrams: "SQ-32"; needs UC, UD);
+scenario!(destination_is_for_datagrams: "SQ-32"; needs RC, UC, UD);
 /// Sends of connected queue pairs name a UD queue pair of their peer's device.
 fn destination_is_for_datagrams(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SQ-32";
