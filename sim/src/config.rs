@@ -25,7 +25,7 @@ pub enum Mode {
     Stepped,
     /// A posted work request runs as far as it can before the post returns, on all nodes involved.
     /// Any number of threads may call, and one works at a time; waits block. Timers fire only when
-    /// [`Lab::advance`](verbs_api::lab::Lab::advance) or `settle` moves the clock.
+    /// [`Lab::advance`](verbs_api::lab::Lab::advance), `step` or `settle` moves the clock.
     /// [`Wait::For`](verbs_api::Wait::For) ends after that much time of the machine, while virtual
     /// time stays. Under a model checker, where no time passes, it ends when `advance` has moved
     /// the clock that far.
@@ -33,8 +33,8 @@ pub enum Mode {
     /// Like [`Inline`](Self::Inline), but with the time of the machine. Timers fire on their own,
     /// in a thread that starts with the first opened device and ends with the simulation, and a
     /// bounded wait takes real time. For programs
-    /// with threads that rely on timers, such as a retry after RNR. `advance` is refused, and
-    /// `settle` waits.
+    /// with threads that rely on timers, such as a retry after RNR. `advance` and `step` are
+    /// refused, and `settle` waits.
     RealTime,
 }
 

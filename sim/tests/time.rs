@@ -1,5 +1,5 @@
 //! Virtual time: how far empty polls move the clock in `Mode::Stepped`, for one party and for
-//! several that take turns on one thread.
+//! several that take turns on one thread; and its test controls.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use verbs_api::lab::{Fault, Lab, PacketFilter};
 use verbs_api::owned::{
     Cm, CmId, Completion, Connection, Context, Cq, Listener, Pd, Qp, RecvWr, SendWr,
 };
-use verbs_api::{Arm, QpType, RcParams, Verbs, Wait, WcStatus};
-use verbs_sim::{Sim, SimConfig};
+use verbs_api::{Arm, ErrorKind, QpType, RcParams, Verbs, Wait, WcStatus};
+use verbs_sim::{Mode, Sim, SimConfig};
 
 const MESSAGES: usize = 8;
 
@@ -42,7 +42,11 @@ struct Parties {
 
 impl Parties {
     fn new() -> Self {
-        let sim = Arc::new(Sim::new(SimConfig::new()));
+        Self::with(SimConfig::new())
+    }
+
+    fn with(config: SimConfig) -> Self {
+        let sim = Arc::new(Sim::new(config));
         let pds = ["sim0", "sim1"].map(|name| {
             let context = Context::open(sim.clone(), name).unwrap();
             context.alloc_pd().unwrap()
@@ -241,5 +245,77 @@ fn parties_that_take_turns_connect_in_microseconds() {
         let took = parties.sim.now();
         assert!(took < Duration::from_millis(1), "{name}: {took:?}");
         assert!(is_made(&asked) && is_made(&accepted), "{name}");
+    }
+}
+
+/// Steps do the same things at the same times as `settle`, one at a time, and each is announced.
+#[test]
+fn steps_together_are_what_settling_does() {
+    for mode in [Mode::Stepped, Mode::Inline] {
+        let [settled, stepped] = [(); 2].map(|()| {
+            let parties = Parties::with(SimConfig::new().mode(mode).trace(true));
+            parties.receiver.post_recv(&[RecvWr::new(0, &[])]).unwrap();
+            parties.sender.post_send(&[SendWr::send(0, &[])]).unwrap();
+            parties.post_lost();
+            parties
+        });
+        let (settled, stepped) = (&settled.sim, &stepped.sim);
+        settled.settle().unwrap();
+        let mut steps = 0;
+        while let Some(due) = stepped.next_due() {
+            assert!(!stepped.is_idle());
+            assert!(stepped.step(Duration::MAX).unwrap());
+            assert_eq!(stepped.now(), due);
+            steps += 1;
+        }
+        assert!(steps >= 8, "one for each time-out: {steps}");
+        assert!(stepped.is_idle() && !stepped.step(Duration::MAX).unwrap());
+        assert_eq!(stepped.now(), settled.now());
+        let text = |sim: &Sim| {
+            sim.trace()
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(text(stepped), text(settled), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_step_goes_no_further_than_its_limit() {
+    let parties = Parties::new();
+    parties.post_lost();
+    let sim = &parties.sim;
+    let due = sim.next_due().unwrap();
+    assert!(!sim.step(due - Duration::from_nanos(1)).unwrap());
+    assert_eq!(sim.now(), Duration::ZERO);
+    assert!(sim.step(due).unwrap());
+    assert_eq!(sim.now(), due);
+}
+
+/// A port that is to change is a step, and no work.
+#[test]
+fn a_simulation_is_idle_although_a_port_changes_later() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let sim = Sim::new(SimConfig::new());
+    let outage = Fault::port_down(0, 1).down_at(SECOND).up_at(2 * SECOND);
+    sim.inject(outage).unwrap();
+    for seconds in 1..=2 {
+        assert!(sim.is_idle());
+        assert_eq!(sim.next_due(), Some(seconds * SECOND));
+        assert!(sim.step(Duration::MAX).unwrap());
+    }
+    assert_eq!(sim.next_due(), None);
+}
+
+#[test]
+fn the_clock_of_the_machine_takes_no_steps() {
+    let sim = Sim::new(SimConfig::new().mode(Mode::RealTime));
+    let refused = [
+        sim.step(Duration::ZERO).map(drop),
+        sim.advance(Duration::ZERO),
+    ];
+    for result in refused {
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::NotSupported);
     }
 }

@@ -32,6 +32,23 @@ pub trait Lab {
     /// `NotSupported` if the clock is that of the machine.
     fn advance(&self, by: Duration) -> Result<()>;
 
+    /// Does the next thing that is due within `limit` from now, and moves the clock to its time: a
+    /// packet, a timer, a change of a port, or a queue pair's turn to send. Returns whether there
+    /// was one; if not, nothing changes. So a program that runs several parties on one thread turns
+    /// them all, takes a step, and starts over.
+    ///
+    /// # Errors
+    /// `NotSupported` if the clock is that of the machine.
+    fn step(&self, limit: Duration) -> Result<bool>;
+
+    /// When the next thing is due that a [`step`](Self::step) would do, since the start. `None` if
+    /// nothing happens any more unless a program acts.
+    fn next_due(&self) -> Option<Duration>;
+
+    /// Whether no packet is in flight and no timer runs, as after [`settle`](Self::settle). A port
+    /// may still change later.
+    fn is_idle(&self) -> bool;
+
     /// Runs until no packet is in flight, not even one that a rule delays, and no timer runs.
     ///
     /// # Errors

@@ -503,6 +503,12 @@ impl Fabric {
         times.into_iter().flatten().min()
     }
 
+    /// When [`step`](Self::step) would do something.
+    pub(crate) fn next_step_at(&mut self) -> Option<Time> {
+        let work = self.next_work();
+        work.into_iter().chain(self.schedule.outages.next).min()
+    }
+
     /// Makes the next change of a port.
     #[cold]
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
