@@ -14,6 +14,9 @@ use verbs_sim::{Mode, Sim, SimConfig};
 
 const MESSAGES: usize = 8;
 
+/// The modes of virtual time.
+const MODES: [Mode; 2] = [Mode::Stepped, Mode::Inline];
+
 /// How a party looks for a completion without waiting. Returns its status.
 type Look = fn(&Cq) -> Option<WcStatus>;
 
@@ -205,53 +208,79 @@ fn a_wait_that_does_not_wait_is_one_poll() {
     assert_eq!(times, [Duration::from_micros(1); 2]);
 }
 
-/// A server and a client of rdma_cm take turns. The client also polls for what the server may send,
-/// and the time at which it would ask again does not come first.
+/// A server and a client of rdma_cm take turns until they are connected. The client also looks for
+/// what the server may send. `turned` is called after each round with the activity before it.
+/// Returns how long it took.
+fn connect(parties: &Parties, look: Look, turned: impl Fn(u64)) -> Duration {
+    let sim = &parties.sim;
+    let cm = Cm::new(sim.clone() as Arc<dyn Verbs>).unwrap();
+    let [from, to] = [(0, 0), (1, 7000)].map(|(node, port)| ([10, 0, node, 1], port).into());
+    let listener = Listener::bind(&cm, PortSpace::Tcp, to).unwrap();
+    let mut resolving = cm.route(PortSpace::Tcp, to).from(from).resolve().unwrap();
+    let (mut accepted, mut asked) = (None, None);
+    let qp_for = |id: &CmId| {
+        let pd = id.context().unwrap().alloc_pd().unwrap();
+        let cq = id.context().unwrap().cq(4).create().unwrap();
+        pd.qp(QpType::Rc, &cq, &cq).create_for(id).unwrap()
+    };
+    let is_made = |end: &Option<(Connection, Qp)>| {
+        let made = |end: &Connection| end.established(Wait::Poll).unwrap().is_some();
+        end.as_ref().is_some_and(|(end, _)| made(end))
+    };
+    for _ in 0..100 {
+        let before = sim.activity();
+        if let Some(request) = listener.get_request(Wait::Poll).unwrap() {
+            let qp = qp_for(&request);
+            accepted = Some((request.accept(&ConnParam::default()).unwrap(), qp));
+        }
+        if asked.is_none()
+            && let Some(route) = resolving.wait(Wait::Poll).unwrap()
+        {
+            let qp = qp_for(&route);
+            asked = Some((route.connect(&ConnParam::default()).unwrap(), qp));
+        }
+        if is_made(&asked) && is_made(&accepted) {
+            return sim.now();
+        }
+        assert_eq!(look(parties.lost.recv_cq()), None);
+        turned(before);
+    }
+    panic!("not connected at {:?}", sim.now());
+}
+
+/// The time at which the client would ask again does not come first.
 #[test]
 fn parties_that_take_turns_connect_in_microseconds() {
     for (name, look) in LOOKS {
-        let parties = Parties::new();
-        let cm = Cm::new(parties.sim.clone() as Arc<dyn Verbs>).unwrap();
-        let [from, to] = [(0, 0), (1, 7000)].map(|(node, port)| ([10, 0, node, 1], port).into());
-        let listener = Listener::bind(&cm, PortSpace::Tcp, to).unwrap();
-        let mut resolving = cm.route(PortSpace::Tcp, to).from(from).resolve().unwrap();
-        let polled = parties.lost.recv_cq();
-        let (mut accepted, mut asked) = (None, None);
-        let qp_for = |id: &CmId| {
-            let pd = id.context().unwrap().alloc_pd().unwrap();
-            let cq = id.context().unwrap().cq(4).create().unwrap();
-            pd.qp(QpType::Rc, &cq, &cq).create_for(id).unwrap()
-        };
-        let is_made = |end: &Option<(Connection, Qp)>| {
-            end.as_ref()
-                .is_some_and(|(end, _)| end.established(Wait::Poll).unwrap().is_some())
-        };
-        for _ in 0..100 {
-            if let Some(request) = listener.get_request(Wait::Poll).unwrap() {
-                let qp = qp_for(&request);
-                accepted = Some((request.accept(&ConnParam::default()).unwrap(), qp));
-            }
-            if asked.is_none()
-                && let Some(route) = resolving.wait(Wait::Poll).unwrap()
-            {
-                let qp = qp_for(&route);
-                asked = Some((route.connect(&ConnParam::default()).unwrap(), qp));
-            }
-            if is_made(&asked) && is_made(&accepted) {
-                break;
-            }
-            assert_eq!(look(polled), None);
-        }
-        let took = parties.sim.now();
+        let took = connect(&Parties::new(), look, |_| ());
         assert!(took < Duration::from_millis(1), "{name}: {took:?}");
-        assert!(is_made(&asked) && is_made(&accepted), "{name}");
+    }
+}
+
+/// The same, if the test moves the clock when a round has changed nothing.
+#[test]
+fn a_step_after_a_round_without_activity_leaps_over_no_work() {
+    for ((name, look), mode) in LOOKS
+        .into_iter()
+        .flat_map(|look| MODES.map(|mode| (look, mode)))
+    {
+        let parties = Parties::with(SimConfig::new().mode(mode));
+        let took = connect(&parties, look, |before| {
+            if parties.sim.activity() == before {
+                parties.sim.step(Duration::MAX).unwrap();
+            }
+        });
+        assert!(
+            took < Duration::from_millis(1),
+            "{name}, {mode:?}: {took:?}"
+        );
     }
 }
 
 /// Steps do the same things at the same times as `settle`, one at a time, and each is announced.
 #[test]
 fn steps_together_are_what_settling_does() {
-    for mode in [Mode::Stepped, Mode::Inline] {
+    for mode in MODES {
         let [settled, stepped] = [(); 2].map(|()| {
             let parties = Parties::with(SimConfig::new().mode(mode).trace(true));
             parties.receiver.post_recv(&[RecvWr::new(0, &[])]).unwrap();

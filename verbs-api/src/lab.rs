@@ -34,8 +34,8 @@ pub trait Lab {
 
     /// Does the next thing that is due within `limit` from now, and moves the clock to its time: a
     /// packet, a timer, a change of a port, or a queue pair's turn to send. Returns whether there
-    /// was one; if not, nothing changes. So a program that runs several parties on one thread turns
-    /// them all, takes a step, and starts over.
+    /// was one; if not, nothing changes. A program that runs several parties on one thread takes a
+    /// step when they have nothing to do ([`activity`](Self::activity)).
     ///
     /// # Errors
     /// `NotSupported` if the clock is that of the machine.
@@ -44,6 +44,11 @@ pub trait Lab {
     /// When the next thing is due that a [`step`](Self::step) would do, since the start. `None` if
     /// nothing happens any more unless a program acts.
     fn next_due(&self) -> Option<Duration>;
+
+    /// A number that grows with all that happens: a packet arrives, a timer fires, a port changes,
+    /// or a call changes something, except to arm and to acknowledge. If it stays the same while
+    /// each party on a thread has a turn, none of them has anything to do.
+    fn activity(&self) -> u64;
 
     /// Whether no packet is in flight and no timer runs, as after [`settle`](Self::settle). A port
     /// may still change later.

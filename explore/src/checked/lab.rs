@@ -23,6 +23,7 @@ impl Lab for Checked {
         fn advance(&self, by: Duration) -> Result<()>;
         fn step(&self, limit: Duration) -> Result<bool>;
         fn next_due(&self) -> Option<Duration>;
+        fn activity(&self) -> u64;
         fn is_idle(&self) -> bool;
         fn close(&self);
         fn inject(&self, fault: Fault) -> Result<FaultId>;

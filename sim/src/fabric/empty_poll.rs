@@ -42,11 +42,11 @@ impl Fabric {
             PollCq | ReqNotifyCq | AckCqEvents | AckAsyncEvent | CmAckEvent | ReadMr | WriteMr
         );
         if !is_idle {
-            self.happened += 1;
+            self.activity += 1;
         }
     }
 
     fn moment(&self) -> Moment {
-        (self.happened, self.now())
+        (self.activity, self.now())
     }
 }

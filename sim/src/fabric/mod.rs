@@ -61,7 +61,7 @@ pub(crate) struct Fabric {
     pub(crate) memory: SharedMemory,
     pub(crate) schedule: Schedule,
     /// The number of steps, and of calls that changed something.
-    pub(crate) happened: u64,
+    pub(crate) activity: u64,
     pub(crate) rules: Rules,
     pub(crate) recorder: Recorder,
     /// What happened that threads wait for.
@@ -138,7 +138,7 @@ impl Fabric {
             slots: (0..nodes).map(slot).collect(),
             memory,
             schedule: Schedule::default(),
-            happened: 0,
+            activity: 0,
             rules: Rules::new(&config),
             recorder: Recorder::new(&config),
             wakeups: Vec::new(),
@@ -434,14 +434,14 @@ impl Fabric {
     /// queue pair or a timer. Returns false if nothing is.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
         if self.schedule.is_turn_due() {
-            self.happened += 1;
+            self.activity += 1;
             return self.give_next_turn();
         }
         let Some((at, due)) = self.next_due(limit) else {
             return false;
         };
         self.schedule.set_now(at);
-        self.happened += 1;
+        self.activity += 1;
         match due {
             Due::Outage => self.change_port(),
             Due::Packet => _ = self.deliver_next(),

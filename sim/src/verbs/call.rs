@@ -273,7 +273,7 @@ impl Sim {
             self.check_call(fabric, node, verb).by(verb)?;
             let count = fabric.poll_cq(node, cq, wc);
             if matches!(count, Ok(1..)) {
-                fabric.happened += 1;
+                fabric.activity += 1;
             }
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
                 return self.answer(fabric, node, verb, count);

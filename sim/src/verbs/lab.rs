@@ -36,6 +36,10 @@ impl Lab for Sim {
         due.map(Time::since_start)
     }
 
+    fn activity(&self) -> u64 {
+        self.runtime.with(|fabric| fabric.activity)
+    }
+
     fn is_idle(&self) -> bool {
         self.runtime.with(|fabric| fabric.next_work().is_none())
     }
