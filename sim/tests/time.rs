@@ -166,7 +166,7 @@ fn what_stays_unread_does_not_stop_time() {
 
 /// A party that never rests, and needs no time for what it does, does not stop it either.
 #[test]
-fn work_that_takes_no_time_does_not_stop_time_for_ever() {
+fn work_that_takes_no_time_does_not_stop_time() {
     let parties = Parties::new();
     let waiting = parties.post_lost();
     let [(_, poll), ..] = LOOKS;
