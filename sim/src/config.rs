@@ -15,15 +15,17 @@ use crate::subnet::{self, Subnet};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Packets and timers wait in one queue ordered by time. A step takes the first of them and
-    /// moves the clock to its time. An empty poll takes a step, and a blocking wait or
-    /// [`Lab::settle`](verbs_api::lab::Lab::settle) as many as it needs. For one thread: calls of a
+    /// moves the clock to its time. A blocking wait or
+    /// [`Lab::settle`](verbs_api::lab::Lab::settle) takes as many steps as it needs. An empty poll
+    /// takes one if it is a packet; a timer only if nothing has happened since the last empty poll
+    /// of the same CQ, so parties that take turns have each had one. For one thread: calls of a
     /// second one fail with a usage error. [`Wait::For`](verbs_api::Wait::For) is in virtual time.
     /// Fully deterministic. The default.
     #[default]
     Stepped,
     /// A posted work request runs as far as it can before the post returns, on all nodes involved.
     /// Any number of threads may call, and one works at a time; waits block. Timers fire only when
-    /// [`Lab::advance`](verbs_api::lab::Lab::advance) or `settle` moves the clock.
+    /// [`Lab::advance`](verbs_api::lab::Lab::advance), `step` or `settle` moves the clock.
     /// [`Wait::For`](verbs_api::Wait::For) ends after that much time of the machine, while virtual
     /// time stays. Under a model checker, where no time passes, it ends when `advance` has moved
     /// the clock that far.
@@ -31,8 +33,8 @@ pub enum Mode {
     /// Like [`Inline`](Self::Inline), but with the time of the machine. Timers fire on their own,
     /// in a thread that starts with the first opened device and ends with the simulation, and a
     /// bounded wait takes real time. For programs
-    /// with threads that rely on timers, such as a retry after RNR. `advance` is refused, and
-    /// `settle` waits.
+    /// with threads that rely on timers, such as a retry after RNR. `advance` and `step` are
+    /// refused, and `settle` waits.
     RealTime,
 }
 

@@ -32,6 +32,28 @@ pub trait Lab {
     /// `NotSupported` if the clock is that of the machine.
     fn advance(&self, by: Duration) -> Result<()>;
 
+    /// Does the next thing that is due within `limit` from now, and moves the clock to its time: a
+    /// packet, a timer, a change of a port, or a queue pair's turn to send. Returns whether there
+    /// was one; if not, nothing changes. A program that runs several parties on one thread takes a
+    /// step when they have nothing to do ([`activity`](Self::activity)).
+    ///
+    /// # Errors
+    /// `NotSupported` if the clock is that of the machine.
+    fn step(&self, limit: Duration) -> Result<bool>;
+
+    /// When the next thing is due that a [`step`](Self::step) would do, since the start. `None` if
+    /// nothing happens any more unless a program acts.
+    fn next_due(&self) -> Option<Duration>;
+
+    /// A number that grows with all that happens: a packet arrives, a timer fires, a port changes,
+    /// or a call changes something, except to arm and to acknowledge. If it stays the same while
+    /// each party on a thread has a turn, none of them has anything to do.
+    fn activity(&self) -> u64;
+
+    /// Whether no packet is in flight and no timer runs, as after [`settle`](Self::settle). A port
+    /// may still change later.
+    fn is_idle(&self) -> bool;
+
     /// Runs until no packet is in flight, not even one that a rule delays, and no timer runs.
     ///
     /// # Errors

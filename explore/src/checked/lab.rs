@@ -21,6 +21,10 @@ impl Lab for Checked {
     forward! {
         fn now(&self) -> Duration;
         fn advance(&self, by: Duration) -> Result<()>;
+        fn step(&self, limit: Duration) -> Result<bool>;
+        fn next_due(&self) -> Option<Duration>;
+        fn activity(&self) -> u64;
+        fn is_idle(&self) -> bool;
         fn close(&self);
         fn inject(&self, fault: Fault) -> Result<FaultId>;
         fn remove(&self, fault: FaultId) -> Result<u64>;

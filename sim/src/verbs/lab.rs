@@ -13,6 +13,7 @@ use super::sim::Sim;
 use crate::device::{Answer, Refusal, Refused, in_range, invalid};
 use crate::fabric::Fabric;
 use crate::node::Node;
+use crate::time::Time;
 
 /// Numbers the fault rules of all simulations. No decision and no output of a run depends on it.
 static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
@@ -23,14 +24,24 @@ impl Lab for Sim {
     }
 
     fn advance(&self, by: Duration) -> Result<()> {
-        self.runtime.check_thread(Verb::Lab)?;
-        if self.runtime.clock.is_some() {
-            let cause = Cause::Text("the clock is that of the machine: it cannot be moved".into());
-            return Err(Error::new(Verb::Lab, ErrorKind::NotSupported, cause));
-        }
-        self.runtime
-            .with_all(|fabric| fabric.advance(fabric.now().after(by)));
-        Ok(())
+        self.move_clock(|fabric| fabric.advance(fabric.now().after(by)))
+    }
+
+    fn step(&self, limit: Duration) -> Result<bool> {
+        self.move_clock(|fabric| fabric.step(fabric.now().after(limit)))
+    }
+
+    fn next_due(&self) -> Option<Duration> {
+        let due = self.runtime.with(|fabric| fabric.next_step_at());
+        due.map(Time::since_start)
+    }
+
+    fn activity(&self) -> u64 {
+        self.runtime.with(|fabric| fabric.activity)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.runtime.with(|fabric| fabric.next_work().is_none())
     }
 
     fn settle(&self) -> Result<()> {
@@ -182,6 +193,16 @@ impl Lab for Sim {
 }
 
 impl Sim {
+    /// Runs a test control that moves the clock.
+    fn move_clock<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> Result<R> {
+        self.runtime.check_thread(Verb::Lab)?;
+        if self.runtime.clock.is_some() {
+            let cause = Cause::Text("the clock is that of the machine: it cannot be moved".into());
+            return Err(Error::new(Verb::Lab, ErrorKind::NotSupported, cause));
+        }
+        Ok(self.runtime.with_all(run))
+    }
+
     /// The number of records in the trace so far.
     pub fn trace_len(&self) -> usize {
         self.runtime.with(|fabric| fabric.recorder.trace_len())
