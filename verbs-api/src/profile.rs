@@ -6,9 +6,9 @@ use core::fmt;
 use crate::behavior::{
     AckEffect, AtomicCheck, Behavior, Check, DeregBound, Errno, ErrorFires, FaultStatus,
     FlushPostInErr, IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement, PollAfterOverrun,
-    PostWrongState, QpAccessStatus, Retry7, Rounding, RouteFields, SendByteLen, SendInvalAnswer,
-    ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, WideValues,
-    ZeroLength,
+    PostWrongState, QpAccessStatus, RemoteFaults, Retry7, Rounding, RouteFields, SendByteLen,
+    SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq,
+    WideValues, ZeroLength,
 };
 use crate::shown::debug_is_display;
 use crate::{Capabilities, Ece, LinkLayer, OdpCaps};
@@ -233,6 +233,8 @@ const SIW: Behavior = Behavior {
     srq_recv_sizes: Check::Refused,
     last_wqe: false,
     rd_atomic_rounding: Rounding::Pow2,
+    remote_faults: RemoteFaults::EndsConnection,
+    rnr: false,
     placement: Placement::Unpromised,
     ..Behavior::SPEC
 };

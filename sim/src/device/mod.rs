@@ -94,7 +94,7 @@ use egress::Egress;
 pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
 pub(crate) use event_queue::{Channel, EventQueue, count_waiter, waited_for_and_queued};
-pub(crate) use gsi::{GSI_QPN, Gsi};
+pub(crate) use gsi::{Ender, GSI_QPN, Gsi};
 pub(crate) use odp::odp_need;
 use parent::parent_at;
 pub(crate) use parent::{Parent, index_of, parent};

@@ -208,6 +208,9 @@ impl Fabric {
         node.device.base.site = self.site;
         let result = work(node);
         self.collect(index);
+        if !self.node(index).device.gsi.ended.is_empty() {
+            self.note_ended(index);
+        }
         if self.config.mode != Mode::Stepped && !self.schedule.flight.is_empty() {
             self.deliver_all();
         }
@@ -302,6 +305,9 @@ impl Fabric {
         if let Some(to) = to {
             self.collect(to.node);
             self.grant_turns(to.node);
+            if !self.node(to.node).device.gsi.ended.is_empty() {
+                self.note_ended(to.node);
+            }
             if !self.node(to.node).device.gsi.received.is_empty() {
                 self.receive_mads(to.node);
             }
