@@ -179,7 +179,7 @@ const SEND_ERRORS: &[Kind] = &[
         "CQ-ARM-09",
         |setup, pair, _| {
             setup.to_err(pair.b.qp)?;
-            // On iWARP the sender hears of it.
+            // On iWARP the sender is notified.
             setup.settle()?;
             pair.a.send(1, 8)
         },

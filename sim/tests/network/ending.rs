@@ -4,7 +4,7 @@ use verbs_api::behavior::{Behavior, RemoteFaults};
 
 use super::*;
 
-/// RDMA-30: the peer in another process hears of an error, of a destruction and of a refusal, with
+/// RDMA-30: an error, a destruction and a refusal reach the peer in another process, with
 /// nothing under way.
 #[test]
 fn the_end_of_a_connection_reaches_another_process() {
