@@ -110,6 +110,7 @@ impl Fabric {
         let slot = |id| {
             let mut node = Node::new(id, &config, gids.clone(), memory.clone());
             node.device.base.set_limits(&config.limits);
+            node.device.report(&config.reported);
             node.device.base.checks_memory = config.check_memory;
             node.device.base.set_lacks(config.lacks);
             node.device.ece = config.ece;
