@@ -33,7 +33,11 @@ struct Turned {
 }
 
 /// The values of iWARP: who has them lacks what iWARP lacks.
-const IWARP: &[(&str, &str)] = &[("rnr", "no"), ("send_done", "sent")];
+const IWARP: &[(&str, &str)] = &[
+    ("remote_faults", "ends_connection"),
+    ("rnr", "no"),
+    ("send_done", "sent"),
+];
 
 impl Backend for Turned {
     fn info(&self) -> BackendInfo {

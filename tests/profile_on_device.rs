@@ -48,6 +48,32 @@ fn shown(verbs: &dyn Verbs, device: &str) -> DeviceLimits {
     DeviceLimits::of(&attr)
 }
 
+/// What the attributes of a simulated device and its port say is what its profile reports.
+#[test]
+fn attributes_are_those_that_the_profile_reports() {
+    for Profile { name, reported, .. } in Profile::ALL {
+        let profile = Profile::named(name).unwrap();
+        let sim = Sim::new(SimConfig::new().profile(profile));
+        let context = sim.open_device("sim0").unwrap();
+        let device = sim.query_device(context).unwrap();
+        assert_eq!(device.fw_ver, reported.fw_ver, "{name}");
+        assert_eq!(
+            (device.vendor_id, device.vendor_part_id),
+            (reported.vendor_id, reported.vendor_part_id),
+            "{name}"
+        );
+        let port = sim.query_port(context, 1).unwrap();
+        let seen = (port.max_msg_sz, port.pkey_tbl_len);
+        assert_eq!(seen, (reported.max_msg_sz, reported.pkey_tbl_len), "{name}");
+        let seen = (port.active_width, port.active_speed);
+        assert_eq!(
+            seen,
+            (reported.active_width, reported.active_speed),
+            "{name}"
+        );
+    }
+}
+
 /// A queue pair can be created with `most` bytes of inline data and no more.
 fn inline_data_ends(verbs: &dyn Verbs, device: &str, most: u32) {
     let context = verbs.open_device(device).unwrap();

@@ -187,6 +187,8 @@ fn peer_of_a_context_that_ended_gets_no_answer(setup: &Setup<'_>) -> Result {
     a.send(1, 8)?;
     setup.successes(a.send_cq, 1)?;
     setup.close_device(b.context).rule("LIFE-07")?;
+    // On iWARP the sender is notified.
+    setup.settle()?;
     a.send(2, 8)?;
     setup
         .one_with(a.send_cq, WcStatus::RetryExcErr, "LIFE-07")

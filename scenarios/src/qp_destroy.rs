@@ -169,6 +169,8 @@ fn peer_of_an_rc_qp_that_is_gone_gets_no_answer(setup: &Setup<'_>) -> Result {
     })?;
     b.recv(1, 8)?;
     setup.destroy_qp(b.qp, setup.wait())?;
+    // On iWARP the sender is notified.
+    setup.settle()?;
     a.send(2, 8)?;
     let wc = setup.one_with(a.send_cq, WcStatus::RetryExcErr, "QP-DESTROY-05")?;
     check_eq!("QP-DESTROY-05", wc.wr_id, 2);

@@ -127,6 +127,6 @@ mod tests {
             assert_eq!(group, rule.group);
             assert_eq!(number.len(), 2);
         }
-        assert_eq!(rules().len(), 762);
+        assert_eq!(rules().len(), 763);
     }
 }

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use verbs_api::behavior::Behavior;
-use verbs_api::profile::{DeviceLimits, Profile};
+use verbs_api::profile::{DeviceLimits, Profile, Reported};
 use verbs_api::{Capabilities, Ece, LinkLayer, OdpCaps};
 
 use crate::network::Network;
@@ -212,6 +212,9 @@ settings! {
     /// ```
     limits: DeviceLimits = DeviceLimits::SPEC;
 
+    /// What the devices report and no call depends on, instead of their profile's.
+    reported: Reported = Reported::SPEC;
+
     /// The vendor of the devices' options for queue pairs, and the options that they support
     /// ([`Verbs::query_ece`](verbs_api::Verbs::query_ece)), instead of their profile's.
     ///
@@ -299,7 +302,8 @@ impl Default for SimConfig {
 
 impl SimConfig {
     /// The kind of the devices: their behavior where they have a choice, the capabilities that they
-    /// lack, their limits, and their options for queue pairs. Default: those of the specification.
+    /// lack, their limits, what they report, and their options for queue pairs. Default: those of
+    /// the specification.
     ///
     /// ```
     /// use verbs_api::profile::Profile;
@@ -313,6 +317,7 @@ impl SimConfig {
             .lacks(profile.lacks)
             .odp(profile.odp)
             .limits(profile.limits)
+            .reported(profile.reported)
             .ece(profile.ece)
     }
 

@@ -83,14 +83,9 @@ const ATOMIC_WRITE: u64 = 1 << 40;
 constants! {
     flags ibv_device_cap_flags: u32 {
         IBV_DEVICE_AUTO_PATH_MIG = 1 << 4,
-        IBV_DEVICE_CURR_QP_STATE_MOD = 1 << 7,
-        IBV_DEVICE_PORT_ACTIVE_EVENT = 1 << 10,
-        IBV_DEVICE_SYS_IMAGE_GUID = 1 << 11,
-        IBV_DEVICE_RC_RNR_NAK_GEN = 1 << 12,
         IBV_DEVICE_SRQ_RESIZE = 1 << 13,
         IBV_DEVICE_MEM_WINDOW = 1 << 17,
         IBV_DEVICE_XRC = 1 << 20,
-        IBV_DEVICE_MEM_MGT_EXTENSIONS = 1 << 21,
         IBV_DEVICE_MEM_WINDOW_TYPE_2B = 1 << 24,
     }
     flags ibv_values_mask: u32 { IBV_VALUES_MASK_RAW_CLOCK = 1 << 0 }

@@ -52,7 +52,7 @@ structures! {
 pub const OLD_PORT_ATTR: usize = 48;
 
 constants! {
-    flags ibv_port_cap_flags: u32 { IBV_PORT_CM_SUP = 1 << 16, IBV_PORT_IP_BASED_GIDS = 1 << 26 }
+    flags ibv_port_cap_flags: u32 { IBV_PORT_IP_BASED_GIDS = 1 << 26 }
     macros ibv_qpf: u8 { IBV_QPF_GRH_REQUIRED = 1 << 0 }
 }
 

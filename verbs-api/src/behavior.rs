@@ -376,6 +376,17 @@ knob_values! {
         /// When all of it is on its way.
         Sent = "sent";
     }
+    /// The effect of a request that the responder refuses, and of any other error of a queue pair,
+    /// on the connection.
+    RemoteFaults {
+        /// The request completes with the status of the refusal. The other queue pair stays as it
+        /// is until its own request fails.
+        Answered = "answered";
+        /// The connection ends, as on iWARP: both queue pairs go to ERR. A Send or RDMA Write that
+        /// has left completes with success, whatever became of it, and other work with
+        /// `WR_FLUSH_ERR`. If rdma_cm has made the connection, both sides get `Disconnected`.
+        EndsConnection = "ends_connection";
+    }
     /// When an acknowledgement counts.
     AckEffect {
         /// At its arrival.
@@ -573,6 +584,8 @@ knobs! {
     comm_est: bool = false, ["QP-STATE-24", "ASYNC-08"];
     /// A path MTU above the port's active one; if accepted, up to the port's greatest.
     mtu_above_active: Check = Check::Refused, ["QP-STATE-28"];
+    /// How `max_rd_atomic` and `max_dest_rd_atomic` are rounded.
+    rd_atomic_rounding: Rounding = Rounding::Exact, ["QP-STATE-30"];
     /// A Send that was cut for another path MTU than the responder's QP has; RDMA Writes are
     /// refused in any case.
     send_mtu: Check = Check::Refused, ["RQ-14", "UC-10"];
@@ -584,8 +597,6 @@ knobs! {
     number_reuse: bool = false, ["QP-DESTROY-06"];
     /// The next region reuses the keys of a deregistered one.
     key_reuse: bool = false, ["MR-17"];
-    /// How `max_rd_atomic` and `max_dest_rd_atomic` are rounded.
-    rd_atomic_rounding: Rounding = Rounding::Exact, ["QP-STATE-30"];
     /// A UC or UD QP whose send fails goes to SQE; otherwise to ERR.
     sqe: bool = true, ["QP-STATE-15"];
     /// A wrong current state in a change of a QP; if accepted, it is taken for the real one.
@@ -631,6 +642,8 @@ knobs! {
     buffer_when_not_ready: bool = false, ["QP-STATE-23"];
     /// When an RC Send or RDMA Write is done.
     send_done: SendDone = SendDone::Acknowledged, ["SQ-15"];
+    /// What a request that the responder refuses does to the connection.
+    remote_faults: RemoteFaults = RemoteFaults::Answered, ["RDMA-30"];
     /// A receive whose list reaches outside its memory, where the message does not.
     recv_sgl_overhang: Check = Check::Accepted, ["RQ-08"];
     /// An RC message that finds no receive is asked for again later; otherwise the connection ends.

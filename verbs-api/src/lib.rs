@@ -60,6 +60,7 @@ mod qp;
 pub mod random;
 mod rc;
 mod report;
+mod reported;
 mod shown;
 pub mod site;
 mod srq;

@@ -6,14 +6,15 @@ use core::fmt;
 use crate::behavior::{
     AckEffect, AtomicCheck, Behavior, Check, DeregBound, Errno, ErrorFires, FaultStatus,
     FlushPostInErr, IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement, PollAfterOverrun,
-    PostWrongState, QpAccessStatus, Retry7, Rounding, RouteFields, SendByteLen, SendInvalAnswer,
-    ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, WideValues,
-    ZeroLength,
+    PostWrongState, QpAccessStatus, RemoteFaults, Retry7, Rounding, RouteFields, SendByteLen,
+    SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq,
+    WideValues, ZeroLength,
 };
 use crate::shown::debug_is_display;
 use crate::{Capabilities, Ece, LinkLayer, OdpCaps};
 
 pub use crate::limits::{DeviceLimits, LimitError};
+pub use crate::reported::Reported;
 
 /// A kind of device: its choices, its limits, and the capabilities that it lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Profile {
     pub odp: OdpCaps,
     /// The limits. It has 4 completion vectors, as on a machine with 4 processors.
     pub limits: DeviceLimits,
+    /// What it reports and no call depends on.
+    pub reported: Reported,
     /// The vendor of its options for a queue pair, and those that it supports
     /// ([`Verbs::query_ece`](crate::Verbs::query_ece)), unless it lacks [`Capabilities::ECE`].
     pub ece: Ece,
@@ -45,6 +48,7 @@ impl Profile {
         lacks: SOFTWARE_LACKS,
         link_layers: ETHERNET,
         limits: RXE_LIMITS,
+        reported: Reported::RXE,
         ..Self::new("rxe", RXE)
     };
 
@@ -64,6 +68,7 @@ impl Profile {
             .union(Capabilities::CQ_EX),
         link_layers: ETHERNET,
         limits: SIW_LIMITS,
+        reported: Reported::SIW,
         ..Self::new("siw", SIW)
     };
 
@@ -104,6 +109,7 @@ impl Profile {
             link_layers: &[LinkLayer::Ethernet, LinkLayer::InfiniBand],
             odp: OdpCaps::EVERY,
             limits: DeviceLimits::SPEC,
+            reported: Reported::SPEC,
             // A vendor that is unknown, and two options to tell apart.
             ece: Ece::new(0x00ff_ffff, 0x3),
         }
@@ -233,6 +239,8 @@ const SIW: Behavior = Behavior {
     srq_recv_sizes: Check::Refused,
     last_wqe: false,
     rd_atomic_rounding: Rounding::Pow2,
+    remote_faults: RemoteFaults::EndsConnection,
+    rnr: false,
     placement: Placement::Unpromised,
     ..Behavior::SPEC
 };

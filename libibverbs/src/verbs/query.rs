@@ -4,20 +4,18 @@ use std::ffi::{CStr, c_int};
 use std::ptr::from_ref;
 
 use verbs_abi::{
-    IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS, IBV_DEVICE_PORT_ACTIVE_EVENT,
-    IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SRQ_RESIZE, IBV_DEVICE_SYS_IMAGE_GUID, IBV_PORT_CM_SUP,
-    IBV_PORT_IP_BASED_GIDS, IBV_VALUES_MASK_RAW_CLOCK, OLD_PORT_ATTR, ibv_context, ibv_device_attr,
-    ibv_device_attr_ex, ibv_gid, ibv_gid_entry, ibv_port_attr, ibv_values_ex,
+    IBV_DEVICE_SRQ_RESIZE, IBV_PORT_IP_BASED_GIDS, IBV_VALUES_MASK_RAW_CLOCK, OLD_PORT_ATTR,
+    ibv_context, ibv_device_attr, ibv_device_attr_ex, ibv_gid, ibv_gid_entry, ibv_port_attr,
+    ibv_values_ex,
 };
 use verbs_api::{Capabilities, Context, GidEntry, GidType, LinkLayer, PortAttr, PortState, Verbs};
 use verbs_sim::Sim;
 
 use super::context::context_of;
 use crate::c::{
-    Later, Refusal, Result, count, known_bits, not_null, or_minus_one, present, status,
-    zero_or_minus_one,
+    Later, Refusal, Result, count, not_null, or_minus_one, present, status, zero_or_minus_one,
 };
-use crate::engine::{sim, unobserved};
+use crate::engine::{config, sim, unobserved};
 
 pub(crate) extern "C" fn query_device(
     context: *mut ibv_context,
@@ -117,23 +115,22 @@ pub(super) fn attributes(sim: &Sim, context: Context) -> verbs_api::Result<ibv_d
     } else {
         0
     };
+    let reported = config().profile().reported;
+    let all_reads = found.max_qp_rd_atom.saturating_mul(found.max_qp);
     Ok(ibv_device_attr {
-        // Pages of 4 KiB and all larger ones.
-        page_size_cap: !0xfff,
-        device_cap_flags: found.device_cap_flags
-            | srq_resize
-            | IBV_DEVICE_CURR_QP_STATE_MOD
-            | IBV_DEVICE_PORT_ACTIVE_EVENT
-            | IBV_DEVICE_SYS_IMAGE_GUID
-            | IBV_DEVICE_RC_RNR_NAK_GEN
-            | IBV_DEVICE_MEM_MGT_EXTENSIONS,
-        max_sge_rd: found.max_sge,
-        max_res_rd_atom: found.max_qp_rd_atom.saturating_mul(found.max_qp),
+        page_size_cap: reported.page_size_cap,
+        device_cap_flags: found.device_cap_flags | srq_resize | reported.device_cap_flags,
+        max_sge_rd: reported
+            .max_sge_rd
+            .map_or(found.max_sge, |most| most as c_int),
+        max_res_rd_atom: reported
+            .max_res_rd_atom
+            .map_or(all_reads, |all| all as c_int),
         max_total_mcast_qp_attach: found
             .max_mcast_grp
             .saturating_mul(found.max_mcast_qp_attach),
-        max_pkeys: sim.query_port(context, 1)?.pkey_tbl_len,
-        local_ca_ack_delay: 15,
+        max_pkeys: reported.max_pkeys,
+        local_ca_ack_delay: reported.local_ca_ack_delay,
         ..found
     })
 }
@@ -167,22 +164,39 @@ fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: us
     })
 }
 
-/// The lanes of each port, which are [`LinkWidth::X4`](verbs_api::LinkWidth::X4).
-const LANES: u64 = 4;
-/// The speed of each lane in Gbit/s, which is [`LinkSpeed::Edr`](verbs_api::LinkSpeed::Edr).
-const LANE_GBITS: u64 = 25;
+/// The lanes of a port, and the speed of each, in tenths of Gbit/s and by its name.
+pub(super) fn lanes(attr: &ibv_port_attr) -> (u32, u32, &'static str) {
+    let width = match attr.active_width {
+        2 => 4,
+        4 => 8,
+        8 => 12,
+        16 => 2,
+        _ => 1,
+    };
+    let (speed, name) = match attr.active_speed {
+        2 => (50, "DDR"),
+        4 => (100, "QDR"),
+        8 => (100, "FDR10"),
+        16 => (140, "FDR"),
+        32 => (250, "EDR"),
+        64 => (500, "HDR"),
+        128 => (1000, "NDR"),
+        _ => (25, "SDR"),
+    };
+    (width, speed, name)
+}
 
 pub(super) fn port_attr(attr: &PortAttr) -> ibv_port_attr {
     let (disabled, link_up) = (3, 5);
-    let infiniband = attr.link_layer == LinkLayer::InfiniBand;
-    let ip_based_gids = if infiniband {
-        0
-    } else {
-        IBV_PORT_IP_BASED_GIDS
+    let reported = config().profile().reported;
+    // A GID of InfiniBand is not an IP address.
+    let without = match attr.link_layer {
+        LinkLayer::InfiniBand => IBV_PORT_IP_BASED_GIDS,
+        _ => 0,
     };
     ibv_port_attr {
-        port_cap_flags: IBV_PORT_CM_SUP | ip_based_gids,
-        max_vl_num: 1,
+        port_cap_flags: reported.port_cap_flags & !without,
+        max_vl_num: reported.max_vl_num,
         phys_state: if attr.state == PortState::Active {
             link_up
         } else {
@@ -200,9 +214,10 @@ pub(crate) extern "C" fn query_port_speed(
 ) -> c_int {
     status("ibv_query_port_speed", context, |context| {
         present(speed)?;
-        sim().query_port(context.handle, port_num(port)?)?;
+        let found = sim().query_port(context.handle, port_num(port)?)?;
+        let (width, tenths, _) = lanes(&port_attr(&found));
         // SAFETY: the program's, to be written (C's contract).
-        unsafe { speed.write(LANES * LANE_GBITS * 10) };
+        unsafe { speed.write((width * tenths).into()) };
         Ok(())
     })
 }
@@ -282,7 +297,7 @@ pub(crate) extern "C" fn query_gid_ex(
 ) -> c_int {
     status("ibv_query_gid_ex", context, |context| {
         present(entry)?;
-        known_bits("flags", flags, 0)?;
+        no_flags(flags)?;
         let found = sim().query_gid_ex(context.handle, port_num(port)?, index)?;
         // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe { put(entry, size, &gid_entry(&found)) };
@@ -304,7 +319,7 @@ pub(crate) extern "C" fn query_gid_table(
         if max_entries > 0 {
             present(entries)?;
         }
-        known_bits("flags", flags, 0)?;
+        no_flags(flags)?;
         let mut found = vec![GidEntry::default(); max_entries.min(MOST)];
         let filled = sim().query_gid_table(context.handle, &mut found)?;
         for (at, entry) in found[..filled].iter().enumerate() {
@@ -320,6 +335,16 @@ pub(crate) extern "C" fn query_gid_table(
         Ok(filled as c_int)
     });
     filled as isize
+}
+
+/// The kernel refuses flags, of which there are none.
+fn no_flags(flags: u32) -> Result<()> {
+    match flags {
+        0 => Ok(()),
+        _ => Err(Refusal::invalid(format!(
+            "flags are {flags:#x}, and there are none"
+        ))),
+    }
 }
 
 pub(super) fn gid_entry(entry: &GidEntry) -> ibv_gid_entry {
@@ -364,7 +389,16 @@ pub(crate) extern "C" fn query_pkey(
     zero_or_minus_one("ibv_query_pkey", context, |context| {
         present(pkey)?;
         let index = u16::try_from(index).map_err(|_| no_index(index))?;
-        let found = sim().query_pkey(context.handle, port, index)?;
+        let all = unobserved().query_port(context.handle, port);
+        let found = sim().query_pkey(context.handle, port, index);
+        // A P_Key is a file of sysfs.
+        if found.is_err() && all.is_ok_and(|port| index >= port.pkey_tbl_len) {
+            return Err(Refusal::new(
+                libc::ENOENT,
+                format!("there is no P_Key {index}"),
+            ));
+        }
+        let found = found?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { pkey.write(found.to_be()) };
         Ok(())

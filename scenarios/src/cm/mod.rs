@@ -89,6 +89,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     part::peer_keeps_its_queue_pair_until_it_disconnects_too,
     part::what_was_never_connected_cannot_be_disconnected,
     part::connection_ends_once,
+    part::refused_request_is_answered_or_ends_the_connection,
     part::both_may_disconnect_at_once,
     part::each_side_hears_when_nothing_is_under_way_any_more,
     part::connection_ends_with_its_id,

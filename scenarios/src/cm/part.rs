@@ -1,11 +1,12 @@
 //! The end of a connection.
 
+use verbs_api::behavior::RemoteFaults;
 use verbs_api::cm::{CmEventType as Kind, ConnParam, PortSpace};
-use verbs_api::{ErrorKind, QpState, WcStatus};
+use verbs_api::{ErrorKind, QpState, SendWr, WcStatus};
 
 use super::link::{CmPair, Link};
 use crate::failure::{check, check_eq, in_case};
-use crate::{Claim, OfRule, Result, Setup, expect_err};
+use crate::{Claim, OfRule, Pair, Result, Setup, expect_err};
 
 scenario!(peer_keeps_its_queue_pair_until_it_disconnects_too: "CM-40", "CM-41"; needs CM);
 fn peer_keeps_its_queue_pair_until_it_disconnects_too(setup: &Setup<'_>) -> Result {
@@ -77,6 +78,47 @@ fn connection_ends_once(setup: &Setup<'_>) -> Result {
     check_eq!(RULE, link.states()?, [QpState::Err; 2], "the states");
     for (side, _) in link.ends() {
         side.no_event(RULE)?;
+    }
+    Ok(())
+}
+
+scenario!(refused_request_is_answered_or_ends_the_connection: "RDMA-30"; needs CM, RDMA_READ);
+fn refused_request_is_answered_or_ends_the_connection(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "RDMA-30";
+    let declared = setup.behavior()?.remote_faults;
+    for (is_read, without_status) in [(false, WcStatus::Success), (true, WcStatus::WrFlushErr)] {
+        let link = Link::new(setup)?;
+        let Pair { a, b } = link.pair;
+        b.recv(5, 8)?;
+        let (remote, local) = (a.bad_remote(), [a.sge(a.landing(), 8)]);
+        a.post(if is_read {
+            SendWr::rdma_read(1, &local, remote)
+        } else {
+            SendWr::rdma_write(1, &local, remote)
+        })?;
+        let wc = setup.one(a.send_cq)?;
+        let seen = match wc.status {
+            WcStatus::RemAccessErr => RemoteFaults::Answered,
+            status => {
+                let expected = format!("REM_ACCESS_ERR or {without_status}");
+                check!(RULE, status == without_status, expected, "{wc}");
+                RemoteFaults::EndsConnection
+            }
+        };
+        setup.as_declared(RULE, declared, seen)?;
+        // The responder of a read may keep its receives, as that of siw.
+        if is_read {
+            continue;
+        }
+        if seen == RemoteFaults::EndsConnection {
+            setup.one_with(b.recv_cq, WcStatus::WrFlushErr, RULE)?;
+        }
+        for (side, id) in link.ends() {
+            match seen {
+                RemoteFaults::EndsConnection => side.expect(Kind::Disconnected, id, RULE).map(drop),
+                _ => side.no_event(RULE),
+            }?;
+        }
     }
     Ok(())
 }

@@ -179,6 +179,8 @@ const SEND_ERRORS: &[Kind] = &[
         "CQ-ARM-09",
         |setup, pair, _| {
             setup.to_err(pair.b.qp)?;
+            // On iWARP the sender is notified.
+            setup.settle()?;
             pair.a.send(1, 8)
         },
     )

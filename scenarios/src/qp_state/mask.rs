@@ -96,6 +96,10 @@ fn in_each_state(setup: &Setup<'_>, qp_type: QpType) -> Result {
 scenario!(partition_stays_until_another_is_named: "QP-STATE-35", "TMR-15"; needs MODIFY_CONNECT, LAB);
 /// Both sides have another partition at index 1 than at 0, and those at 0 do not match.
 fn partition_stays_until_another_is_named(setup: &Setup<'_>) -> Result {
+    // Some devices have one place only.
+    if setup.query_port(setup.ctx_a(), setup.port())?.pkey_tbl_len < 2 {
+        return Ok(());
+    }
     for (context, first) in [(setup.ctx_a(), 0x8001), (setup.ctx_b(), 0x8002)] {
         for (index, pkey) in [(0, first), (1, 0x8123)] {
             setup.lab().set_pkey(context, setup.port(), index, pkey)?;

@@ -153,6 +153,8 @@ fn silent_peer_uses_up_the_retries(setup: &Setup<'_>) -> Result {
     let rc = gives_up_soon();
     let Pair { a, b } = with(setup, rc)?;
     setup.to_err(b.qp)?;
+    // On iWARP the sender is notified.
+    setup.settle()?;
     a.send(1, 8)?;
     only(setup, a.send_cq, 1, WcStatus::RetryExcErr, "WC-30")
 }

@@ -15,13 +15,16 @@ use super::id::State;
 use super::message::{self, reason, sidr};
 use super::numbers::normal;
 
+/// The error number of a TCP connection that was reset, in Linux.
+const ECONNRESET: i32 = 104;
+
 impl Manager {
     /// Handles a message. Invalid messages are ignored, because the network may have changed them.
     pub(crate) fn receive(&mut self, host: Host<'_>, arrival: Exchange, message: &CmMessage) {
         match message {
             CmMessage::Req(req) => self.on_req(host, arrival, req),
             CmMessage::Mra(mra) => self.on_mra(arrival, mra),
-            CmMessage::Rej(rej) => self.on_rej(arrival, rej),
+            CmMessage::Rej(rej) => self.on_rej(host, arrival, rej),
             CmMessage::Rep(rep) => self.on_rep(arrival, rep),
             CmMessage::Rtu(rtu) => {
                 if let Some((index, Phase::RepSent)) = self.conn_of(arrival, rtu.remote_comm_id) {
@@ -173,7 +176,7 @@ impl Manager {
         }
     }
 
-    fn on_rej(&mut self, arrival: Exchange, rej: &Rej) {
+    fn on_rej(&mut self, host: Host<'_>, arrival: Exchange, rej: &Rej) {
         let by_theirs = || {
             let index = self.numbers.by_theirs(arrival.peer, rej.local_comm_id)?;
             Some((index, self.ids.at(index).phase()?))
@@ -190,7 +193,12 @@ impl Manager {
                 self.close(index);
                 let mut data = ConnData::default();
                 data.private_data = rej.private_data.to_vec();
-                let status = i32::from(rej.reason);
+                // A refusal has no reason on iWARP: the TCP connection is reset.
+                let status = if host.is_iwarp() {
+                    -ECONNRESET
+                } else {
+                    i32::from(rej.reason)
+                };
                 self.raise_with(index, CmEventType::Rejected, status, CmParam::Conn(data));
             }
             Phase::DreqSent => self.enter_timewait(index, 0),

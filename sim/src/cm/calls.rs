@@ -9,9 +9,10 @@ use verbs_roce::mad::{CmMessage, Dreq, IpCm, Rejected, Rtu, service_id};
 use super::Manager;
 use super::bind::unspecified;
 use super::conn::{Conn, Phase, Waiting};
-use super::host::{Exchange, Host, Reads};
+use super::host::{Exchange, Host, Peer, Reads};
 use super::id::{State, wrong_state};
 use super::message::{self, reason, sidr};
+use crate::address::ip_of;
 use crate::device::{Refusal, Result, in_range, invalid};
 
 /// The limit of waiting requests, as in Linux.
@@ -75,7 +76,16 @@ impl Manager {
         if !is_datagram {
             check_reads(param, limits)?;
         }
-        let (ps, own_qp, tos, ack_timeout) = (of.ps, of.qp, of.tos, of.ack_timeout);
+        let service_id = service_id(u32::from(of.ps) as u16, dst.port());
+        // A TCP connection is refused before a message of iWARP leaves.
+        if host.is_iwarp() && !self.is_listened(host, peer, service_id, dst.ip()) {
+            let text = format!("no program listens at {dst}");
+            return Err(Refusal::new(
+                ErrorKind::ConnectionRefused,
+                Cause::Text(text.into()),
+            ));
+        }
+        let (own_qp, tos, ack_timeout) = (of.qp, of.tos, of.ack_timeout);
         let ece = of.ece.request(host);
         let initiator_depth = or_most(param.initiator_depth, limits.initiator);
         let conn = Conn {
@@ -86,7 +96,7 @@ impl Manager {
                 peer,
                 transaction: self.ids.random.any(),
             },
-            service_id: service_id(u32::from(ps) as u16, dst.port()),
+            service_id,
             qpn: own_qp.map_or(param.qp_num, |own| own.qp_num),
             rq_psn: self.ids.random.any() as u32 & 0x00ff_ffff,
             responder_resources: or_most(param.responder_resources, limits.responder),
@@ -117,6 +127,15 @@ impl Manager {
         self.ids.at_mut(index).state = State::Connected;
         self.send_and_wait(index, message);
         Ok(())
+    }
+
+    /// Whether an id listens for a service where a peer is.
+    fn is_listened(&self, host: Host<'_>, peer: Peer, service_id: u64, address: IpAddr) -> bool {
+        let there = host.port_at(ip_of(peer.gid)).map(|local| Exchange {
+            local,
+            ..Exchange::default()
+        });
+        there.is_none_or(|there| self.ids.listener(there, service_id, address).is_some())
     }
 
     /// Whether the request of an id is held.

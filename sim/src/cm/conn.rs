@@ -10,8 +10,9 @@ use verbs_roce::mad::{CmMessage, Ece};
 use super::Manager;
 use super::event_channel::status_of;
 use super::host::Exchange;
-use super::id::State;
+use super::id::{Id, State};
 use super::message::MAX_RETRIES;
+use crate::device::Ender;
 use crate::displayed::displayed;
 
 /// After this time no packet of an ended connection is in flight, as in Linux.
@@ -133,6 +134,25 @@ impl Manager {
         if id.state == State::Connected {
             id.state = State::Disconnected;
             self.raise(index, CmEventType::Disconnected, status);
+        }
+    }
+
+    /// A queue pair has ended its connection, on a device whose errors do. Both sides get their
+    /// event at once.
+    pub(crate) fn qp_ended(&mut self, node: u32, qp_num: u32, by: Ender) {
+        let is_of = |id: &Id| {
+            let has_it = id.conn.as_ref().is_some_and(|conn| conn.qpn == qp_num);
+            let phase = matches!(id.phase(), Some(Phase::Established | Phase::DreqReceived));
+            has_it && phase && id.port.is_some_and(|local| local.id.node == node)
+        };
+        for index in self.ids.table.indices(is_of) {
+            match by {
+                Ender::Own => {
+                    self.ask_to_end(index);
+                    self.disconnected(index, 0);
+                }
+                Ender::Peer => self.enter_timewait(index, 0),
+            }
         }
     }
 

@@ -256,11 +256,8 @@ fn check_without_device(verb: Verb) -> Result<()> {
 pub(super) fn device_attr(node: u32, ports: u8, limits: &DeviceLimits) -> DeviceAttr {
     let mut attr = DeviceAttr::default();
     limits.put_into(&mut attr);
-    attr.fw_ver = env!("CARGO_PKG_VERSION").to_owned();
     // Locally administered, and different for each device.
     attr.node_guid = 0x0200_00ff_fe00_0000 | u64::from(node) << 8;
-    // The value of other software devices.
-    attr.vendor_id = 0x00ff_ffff;
     attr.max_qp = limits.max_qp.min(DeviceLimits::SPEC.max_qp);
     (attr.mem_window, attr.mem_window_type_2b, attr.xrc) = (true, true, true);
     attr.atomic_cap = AtomicCap::Hca;

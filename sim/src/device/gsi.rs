@@ -1,10 +1,14 @@
-//! QP 1 of a device, which exchanges management messages (IBA 13.5).
+//! QP 1 of a device, which exchanges management messages (IBA 13.5), and the connections that
+//! have ended.
 
 use std::sync::Arc;
 
 use verbs_api::QpType;
+use verbs_api::behavior::RemoteFaults;
+use verbs_api::lab::Syndrome;
 
 use super::Device;
+use super::base::Base;
 use super::egress::{Address, OutPacket};
 use crate::packet::payload::Payload;
 use crate::packet::{Deth, DropReason, HOP_LIMIT, NetworkFields, Op, Packet, Psn, Route};
@@ -21,6 +25,32 @@ pub(crate) struct Gsi {
     psn: Psn,
     /// Messages that were received and not taken yet, oldest first, with their routes.
     pub(crate) received: Vec<(Route, Payload)>,
+    /// The numbers of queue pairs whose connections have ended, for the connection manager, and who
+    /// ended them. Only of devices whose errors end connections.
+    pub(crate) ended: Vec<(u32, Ender)>,
+}
+
+/// Who has ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ender {
+    Own,
+    Peer,
+}
+
+impl Base {
+    /// Whether errors of queue pairs end their connections.
+    pub(crate) fn ends_connections(&self) -> bool {
+        self.behavior.remote_faults == RemoteFaults::EndsConnection
+    }
+
+    /// Whether an answer ends a connection, where errors do.
+    pub(crate) fn is_end(&self, syndrome: Syndrome) -> bool {
+        let is_fault = matches!(
+            syndrome,
+            Syndrome::NakInvalidRequest | Syndrome::NakRemoteAccess | Syndrome::NakRemoteOperation
+        );
+        is_fault && self.ends_connections()
+    }
 }
 
 impl Device {

@@ -97,7 +97,7 @@ use egress::Egress;
 pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
 pub(crate) use event_queue::{Channel, EventQueue, count_waiter, waited_for_and_queued};
-pub(crate) use gsi::{GSI_QPN, Gsi};
+pub(crate) use gsi::{Ender, GSI_QPN, Gsi};
 pub(crate) use look::Moment;
 pub(crate) use odp::odp_need;
 use parent::parent_at;

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use verbs_api::behavior::Check;
+use verbs_api::profile::Reported;
 use verbs_api::{
-    AhAttr, Cause, ErrorKind, Gid, GidEntry, GidType, LinkLayer, LinkSpeed, LinkWidth, Mtu,
-    PortAttr, PortState,
+    AhAttr, Cause, ErrorKind, Gid, GidEntry, GidType, LinkLayer, Mtu, PortAttr, PortState,
 };
 
 use super::check::{in_range, invalid};
@@ -27,6 +27,7 @@ pub(crate) type Outside = Option<ErrorKind>;
 pub(crate) struct Ports {
     node: u32,
     ports: Vec<Port>,
+    reported: Reported,
     pub(super) gids: Arc<Gids>,
     /// The LIDs, on InfiniBand.
     pub(crate) subnet: Option<Subnet>,
@@ -63,7 +64,7 @@ impl Port {
     pub(super) fn new(id: PortId) -> Self {
         Self {
             gids: port_gids(id, false).into(),
-            pkeys: vec![DEFAULT_PKEY, 0, 0, 0],
+            pkeys: vec![DEFAULT_PKEY],
             up: true,
             was_down: false,
             mtu: PORT_MTU,
@@ -90,11 +91,20 @@ impl Ports {
         Self {
             node,
             ports: (1..=ports).map(port).collect(),
+            reported: Reported::SPEC,
             gids,
             subnet: None,
             roce_v1: false,
             network: false,
             tenant: None,
+        }
+    }
+
+    /// Sets what the ports report, and gives them their table of P_Keys.
+    pub(super) fn report(&mut self, reported: Reported) {
+        self.reported = reported;
+        for port in &mut self.ports {
+            port.pkeys.resize(usize::from(reported.pkey_tbl_len), 0);
         }
     }
 
@@ -218,14 +228,15 @@ impl Ports {
         (attr.max_mtu, attr.active_mtu) = (PORT_MTU, found.mtu);
         attr.gid_tbl_len = found.gids.len() as u32;
         attr.pkey_tbl_len = found.pkeys.len() as u16;
-        attr.max_msg_sz = MAX_MSG_SZ;
+        attr.max_msg_sz = self.reported.max_msg_sz;
         attr.lid = self.lid(port);
         attr.sm_lid = self.subnet.map_or(0, |_| subnet::MANAGER);
         attr.link_layer = match self.subnet {
             Some(_) => LinkLayer::InfiniBand,
             None => LinkLayer::Ethernet,
         };
-        (attr.active_width, attr.active_speed) = (LinkWidth::X4, LinkSpeed::Edr);
+        attr.active_width = self.reported.active_width;
+        attr.active_speed = self.reported.active_speed;
         attr.grh_required = self.subnet.is_none();
         attr.bad_pkey_cntr = found.bad_pkeys;
         attr.qkey_viol_cntr = found.bad_qkeys;

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use verbs_api::lab::Limit;
+use verbs_api::profile::Reported;
 use verbs_api::{
     AsyncEvent, Capabilities, Cause, Context, DeviceAttr, DeviceAttrEx, Element, ErrorKind,
     GidEntry,
@@ -32,6 +33,15 @@ impl Device {
         let mut attr = self.base.attr.clone();
         attr.max_qp = attr.max_qp.min(limit);
         attr
+    }
+
+    /// Sets what it reports and no call depends on.
+    pub(crate) fn report(&mut self, reported: &Reported) {
+        let attr = &mut self.base.attr;
+        attr.fw_ver = reported.fw_ver.to_owned();
+        attr.vendor_id = reported.vendor_id;
+        attr.vendor_part_id = reported.vendor_part_id;
+        self.ports.report(*reported);
     }
 
     /// `ibv_query_device_ex`. The device's clock counts nanoseconds.

@@ -63,6 +63,17 @@ impl Fabric {
         }
     }
 
+    /// Tells the manager of connections of a node that have ended with their queue pairs.
+    #[cold]
+    pub(super) fn note_ended(&mut self, node: u32) {
+        for (qp_num, by) in mem::take(&mut self.node_mut(node).device.gsi.ended) {
+            let manager = &mut self.cm_bridge.manager;
+            manager.now = self.schedule.now;
+            manager.qp_ended(node, qp_num, by);
+            self.flush_manager();
+        }
+    }
+
     /// Reads a message, if it is for the manager.
     fn read_mad(&self, node: u32, route: &Route, payload: &Payload) -> Option<(Exchange, CmMad)> {
         let bytes = payload.bytes(&mut self.memory.lock()).ok()?;

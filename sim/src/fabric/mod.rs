@@ -114,6 +114,7 @@ impl Fabric {
         let slot = |id| {
             let mut node = Node::new(id, &config, gids.clone(), memory.clone());
             node.device.base.set_limits(&config.limits);
+            node.device.report(&config.reported);
             node.device.base.checks_memory = config.check_memory;
             node.device.base.set_lacks(config.lacks);
             node.device.ece = config.ece;
@@ -213,6 +214,9 @@ impl Fabric {
         node.device.base.site = self.site;
         let result = work(node);
         self.collect(index);
+        if !self.node(index).device.gsi.ended.is_empty() {
+            self.note_ended(index);
+        }
         if self.config.mode != Mode::Stepped && !self.schedule.flight.is_empty() {
             self.deliver_all();
         }
@@ -307,6 +311,9 @@ impl Fabric {
         if let Some(to) = to {
             self.collect(to.node);
             self.grant_turns(to.node);
+            if !self.node(to.node).device.gsi.ended.is_empty() {
+                self.note_ended(to.node);
+            }
             if !self.node(to.node).device.gsi.received.is_empty() {
                 self.receive_mads(to.node);
             }

@@ -236,6 +236,7 @@ impl Node {
 
     fn remove_qp(&mut self, index: u32) {
         self.leave_groups(index, |_| true);
+        self.qps.at_mut(index).hang_up(&mut self.device);
         // The facts for later findings are taken before the queue pair is removed.
         let made_at = self.receiver_made_at(index);
         let mut qp = self.qps.remove(index);

@@ -51,6 +51,15 @@ impl Requester {
         self.known.is_affected |= delivery == Delivery::Failed;
         Stop::after_send(delivery, status)
     }
+
+    /// The peer has ended the connection. Whether it has refused what left is not reported, and
+    /// what waits for a response gets none.
+    pub(super) fn hear_end(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
+        while self.sq.oldest() < self.at && !self.sq.get(self.sq.oldest()).awaits_response() {
+            self.finish(qp, device, WcStatus::Success)?;
+        }
+        Err(Stop::Over)
+    }
 }
 
 impl Qp {

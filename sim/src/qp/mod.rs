@@ -15,6 +15,7 @@
 //! | `cached_path` | the path to the peer, as the fast path keeps it |
 //! | `datagram`, `grh`, `atomic` | what is specific to UD and to atomics |
 //! | `queue`, `send` | a work queue; a send in it |
+//! | `ending` | the end of its connection, where errors end connections |
 //! | `ece` | its options for enhanced connection establishment |
 //! | `sum`, `fence`, `placed` | whether the bytes of a send have changed; whether it waits for those of a read; whether a message is placed over another |
 //! | `outlived` | completions that outlive a RESET |
@@ -30,6 +31,7 @@ mod cached_path;
 mod common;
 pub(crate) mod datagram;
 mod ece;
+mod ending;
 mod extension;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod fence;
@@ -213,6 +215,7 @@ impl Qp {
         match stop {
             Stop::Sends => self.stop_sends(device),
             Stop::All => self.fail(device),
+            Stop::Over => self.hear_end(device),
             Stop::Fatal => {
                 // The event is raised once for a queue pair, although several completions may be
                 // lost.
@@ -245,6 +248,11 @@ impl Qp {
     /// Enters the error state and flushes all outstanding work in order (QP-FLUSH-01, -02).
     /// Receives in an SRQ stay there, and the QP takes no more of them (QP-FLUSH-04, -05).
     fn enter_error(&mut self, device: &mut Device) {
+        self.hang_up(device);
+        self.stop_work(device);
+    }
+
+    fn stop_work(&mut self, device: &mut Device) {
         device.timers.set(self.common.index(), None);
         let was_in_error = self.common.state() == QpState::Err;
         self.common.set_state(device, QpState::Err);

@@ -83,6 +83,9 @@ impl Qp {
         match (qp_type, packet.op) {
             // Responses go to the requester, and all other packets to the responder.
             (QpType::Rc | QpType::XrcSend, Op::Acknowledge(syndrome)) => {
+                if device.base.is_end(syndrome) && !self.is_of_peer(packet) {
+                    return Err(DropReason::OtherPeer);
+                }
                 self.request(device, |requester, qp, device| {
                     requester.receive_ack(qp, device, packet.psn, syndrome)
                 });
@@ -212,8 +215,10 @@ impl Qp {
         let delivery = recv.map_or(Delivery::Made, |status| {
             self.fail_recv(device, status, packet.solicited)
         });
-        // A queue pair whose completion was lost may stop without an answer.
+        // A queue pair whose completion was lost may stop without an answer. Where errors end
+        // connections, the NAK of the end follows.
         if let Some(syndrome) = syndrome
+            && !device.base.ends_connections()
             && !is_silent_about(device, delivery)
         {
             self.responder

@@ -434,7 +434,9 @@ impl Requester {
         psn: Psn,
         syndrome: Syndrome,
     ) -> Result<(), Stop> {
-        if !self.expects(qp, psn) {
+        let is_end = device.base.is_end(syndrome);
+        // The end of the connection concerns a requester without work under way too.
+        if !(self.expects(qp, psn) || is_end && self.is_next(qp, psn)) {
             return Ok(());
         }
         if syndrome == Syndrome::Ack {
@@ -442,7 +444,11 @@ impl Requester {
             return self.pump(qp, device);
         }
         // A NAK acknowledges everything before its number.
-        if !self.progress(qp, device, psn)? {
+        let is_acknowledged = self.progress(qp, device, psn)?;
+        if is_end {
+            return self.hear_end(qp, device);
+        }
+        if !is_acknowledged {
             return self.pump(qp, device);
         }
         // The request was not carried out for want of a receive, so it is sent again later.
@@ -458,6 +464,11 @@ impl Requester {
             _ => WcStatus::BadRespErr,
         };
         self.fail(qp, device, status)
+    }
+
+    /// Whether this is the number of the next send to start.
+    fn is_next(&self, qp: &Common, psn: Psn) -> bool {
+        matches!(qp.state(), QpState::Rts | QpState::Sqd) && psn == self.next
     }
 
     /// Whether an answer with this number can be for something in progress.

@@ -171,6 +171,11 @@ impl Responder {
         self.sequence.expected == psn
     }
 
+    /// Answers the next request of a reliable connection, whatever it is.
+    pub(super) fn answer_next(&self, qp: &Common, device: &mut Device, syndrome: Syndrome) {
+        self.answer(qp, device, self.sequence.expected, syndrome);
+    }
+
     /// Answers a request of a reliable connection.
     pub(super) fn answer(&self, qp: &Common, device: &mut Device, psn: Psn, syndrome: Syndrome) {
         qp.acknowledge(device, psn, syndrome, self.sequence.completed);

@@ -12,6 +12,8 @@ pub(crate) enum Stop {
     Sends,
     /// Neither side can continue.
     All,
+    /// Neither side can continue because the peer has ended the connection.
+    Over,
     /// Neither side can continue because a completion is missing, which `QP_FATAL` reports
     /// (CQ-OVR-04).
     Fatal,

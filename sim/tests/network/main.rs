@@ -2,6 +2,7 @@
 //! network.
 #![cfg(feature = "network")]
 
+mod ending;
 mod extensions;
 mod infiniband;
 mod late_ack;

@@ -209,24 +209,7 @@ fn phys_state(number: u8) -> &'static str {
 
 /// The rate of a port, such as `100 Gb/sec (4X EDR)`.
 fn rate(attr: &ibv_port_attr) -> String {
-    let width = match attr.active_width {
-        2 => 4,
-        4 => 8,
-        8 => 12,
-        16 => 2,
-        _ => 1,
-    };
-    // The speed of a lane in tenths of Gb/s.
-    let (speed, name) = match attr.active_speed {
-        2 => (50, "DDR"),
-        4 => (100, "QDR"),
-        8 => (100, "FDR10"),
-        16 => (140, "FDR"),
-        32 => (250, "EDR"),
-        64 => (500, "HDR"),
-        128 => (1000, "NDR"),
-        _ => (25, "SDR"),
-    };
+    let (width, speed, name) = query::lanes(attr);
     let tenths = width * speed;
     let half = if tenths % 10 == 0 { "" } else { ".5" };
     format!("{}{half} Gb/sec ({width}X {name})", tenths / 10)
