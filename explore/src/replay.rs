@@ -13,9 +13,9 @@ use verbs_faults::{Part, Plan};
 /// ```
 /// use verbs_explore::Replay;
 ///
-/// let replay: Replay = "0.1.0+2:echo:17:8f3a2c11:0.3,1.9".parse()?;
+/// let replay: Replay = "0.1.0+3:echo:17:8f3a2c11:0.3,1.9".parse()?;
 /// assert_eq!((replay.subject.as_str(), replay.seed), ("echo", 17));
-/// assert_eq!(replay.to_string(), "0.1.0+2:echo:17:8f3a2c11:0.3,1.9");
+/// assert_eq!(replay.to_string(), "0.1.0+3:echo:17:8f3a2c11:0.3,1.9");
 /// # Ok::<(), verbs_explore::ReplayError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +124,8 @@ fn can_fire(when: &When, ordinal: u64) -> bool {
 /// 1: a responder answers a long read in turns, and no duplicate of a read that it no longer keeps.
 /// 2: random programs have the verbs of on-demand regions, dma-bufs, device memory, parent domains,
 /// ECE, flushes and atomic writes.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+2");
+/// 3: an empty poll does not move the clock to a timer while anything happens.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+3");
 
 /// Stands for "as the plan and the seed decide".
 const SEEDED: &str = "*";

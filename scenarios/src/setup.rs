@@ -577,8 +577,8 @@ pub(crate) fn yield_to_others() {
     }
 }
 
-/// In virtual time a poll of an empty CQ is one step of the simulation. This many steps are tried
-/// before everything may happen, so that an endless retry elsewhere does not get in the way.
+/// In virtual time a poll of an empty CQ is at most one step of the simulation. This many polls are
+/// tried before everything may happen, so that an endless retry elsewhere does not get in the way.
 const EMPTY_POLLS: u32 = 1000;
 
 /// Virtual time in which nothing may happen: much longer than the waits of a scenario.

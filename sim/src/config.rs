@@ -15,8 +15,10 @@ use crate::subnet::{self, Subnet};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Packets and timers wait in one queue ordered by time. A step takes the first of them and
-    /// moves the clock to its time. An empty poll takes a step, and a blocking wait or
-    /// [`Lab::settle`](verbs_api::lab::Lab::settle) as many as it needs. For one thread: calls of a
+    /// moves the clock to its time. A blocking wait or
+    /// [`Lab::settle`](verbs_api::lab::Lab::settle) takes as many steps as it needs. An empty poll
+    /// takes one if it is a packet; a timer only if nothing has happened since the last empty poll
+    /// of the same CQ, so parties that take turns have each had one. For one thread: calls of a
     /// second one fail with a usage error. [`Wait::For`](verbs_api::Wait::For) is in virtual time.
     /// Fully deterministic. The default.
     #[default]

@@ -20,6 +20,7 @@ use super::completion::{Completion, CompletionRing, Delivery, Entry, Ticket};
 use super::cq_ex::Extended;
 use super::empty::EmptyCqs;
 use super::event_queue::Numbers;
+use super::look::Look;
 use super::moderate::Moderation;
 use super::notify::{Notify, is_solicited};
 use super::refusal::{Refusal, Result};
@@ -52,6 +53,7 @@ pub(crate) struct Cq {
     /// The number of events that were read and not acknowledged.
     pub(crate) events_unacked: u32,
     pub(crate) usage: CqUse,
+    look: Look,
 }
 
 /// The CQs of a device.
@@ -147,6 +149,7 @@ impl Device {
             events_unread: Numbers::new(),
             events_unacked: 0,
             usage: CqUse::default(),
+            look: Look::default(),
         });
         Ok(base.added(context, id, CqHandle::from_parts))
     }
@@ -216,6 +219,7 @@ impl Device {
         let before = found.notify.state;
         found.notify.arm(arm, &base.behavior);
         found.note_armed(base);
+        found.look.armed();
         let armed = found.notify.state;
         let unpolled = if arm.solicited_only() {
             found.ring.has_solicited()
@@ -529,6 +533,11 @@ impl Cqs {
             cq.usage.unpolled_at = None;
             self.show(index);
         }
+    }
+
+    /// The last empty poll of a CQ that exists.
+    pub(crate) fn look_mut(&mut self, cq: CqHandle) -> &mut Look {
+        &mut self.table.at_mut(cq.index()).look
     }
 
     /// The facts about a CQ that a diagnosis uses.

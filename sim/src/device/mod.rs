@@ -21,6 +21,7 @@
 //! | `deliver` | adding completions to CQs, and removing them |
 //! | `notify`, `moderate` | arming; one event for several completions |
 //! | `srq`, `xrcd` | shared receive queues; XRC domains |
+//! | `look` | empty polls of a CQ, in virtual time |
 //! | `limits` | fault rules for completions and resources |
 //! | `turns`, `doubts` | queue pairs that have more to send; those whose peers may only be slow |
 
@@ -47,6 +48,8 @@ mod key;
 mod lab;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod limits;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
+mod look;
 mod moderate;
 mod mw;
 mod notify;
@@ -95,6 +98,7 @@ pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
 pub(crate) use event_queue::{Channel, EventQueue, count_waiter, waited_for_and_queued};
 pub(crate) use gsi::{GSI_QPN, Gsi};
+pub(crate) use look::Moment;
 pub(crate) use odp::odp_need;
 use parent::parent_at;
 pub(crate) use parent::{Parent, index_of, parent};

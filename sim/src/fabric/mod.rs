@@ -10,6 +10,8 @@ mod cm_bridge;
 mod deadlines;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod delay_queue;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
+mod empty_poll;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod fates;
 mod faults;
@@ -58,6 +60,8 @@ pub(crate) struct Fabric {
     pub(crate) slots: Vec<NodeSlot>,
     pub(crate) memory: SharedMemory,
     pub(crate) schedule: Schedule,
+    /// The number of steps, and of calls that changed something.
+    pub(crate) happened: u64,
     pub(crate) rules: Rules,
     pub(crate) recorder: Recorder,
     /// What happened that threads wait for.
@@ -134,6 +138,7 @@ impl Fabric {
             slots: (0..nodes).map(slot).collect(),
             memory,
             schedule: Schedule::default(),
+            happened: 0,
             rules: Rules::new(&config),
             recorder: Recorder::new(&config),
             wakeups: Vec::new(),
@@ -429,13 +434,14 @@ impl Fabric {
     /// queue pair or a timer. Returns false if nothing is.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
         if self.schedule.is_turn_due() {
+            self.happened += 1;
             return self.give_next_turn();
         }
-        let timer = self.next_timer();
-        let Some((at, due)) = self.schedule.first_due(timer, limit) else {
+        let Some((at, due)) = self.next_due(limit) else {
             return false;
         };
         self.schedule.set_now(at);
+        self.happened += 1;
         match due {
             Due::Outage => self.change_port(),
             Due::Packet => _ = self.deliver_next(),
@@ -444,6 +450,12 @@ impl Fabric {
             Due::Timer(node) => self.work(node, |node| node.handle_timeout()),
         }
         true
+    }
+
+    /// What is due first after the turns, until `limit`.
+    fn next_due(&mut self, limit: Time) -> Option<(Time, Due)> {
+        let timer = self.next_timer();
+        self.schedule.first_due(timer, limit)
     }
 
     /// Runs until nothing is in flight and no timer runs. Returns false at the horizon.

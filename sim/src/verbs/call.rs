@@ -272,13 +272,16 @@ impl Sim {
             }
             self.check_call(fabric, node, verb).by(verb)?;
             let count = fabric.poll_cq(node, cq, wc);
+            if matches!(count, Ok(1..)) {
+                fabric.happened += 1;
+            }
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
                 return self.answer(fabric, node, verb, count);
             }
             if count == Ok(0) {
                 // A poll without room does not wait for a completion.
                 if !wc.is_empty() {
-                    self.make_progress(fabric);
+                    self.make_progress(fabric, node, cq);
                 }
                 // The trace shows an empty poll only if it shows threads.
                 if !self.runtime.config.trace_threads {
@@ -310,6 +313,9 @@ impl Sim {
             fabric.record_call(node, verb, args);
         }
         let result = run(fabric);
+        if result.is_ok() {
+            fabric.note_call(verb);
+        }
         let result = self.answer(fabric, node, verb, result);
         if is_traced {
             fabric.record_return(node, &result);
@@ -323,11 +329,10 @@ impl Sim {
     }
 
     /// In virtual time, moves the clock for a program that polls and finds nothing.
-    pub(crate) fn make_progress(&self, fabric: &mut Fabric) {
+    pub(crate) fn make_progress(&self, fabric: &mut Fabric, node: u32, cq: Cq) {
         // In the other modes the clock does not depend on polls.
         if self.runtime.config.mode == Mode::Stepped {
-            let horizon = fabric.now().after(self.runtime.config.horizon);
-            fabric.step(horizon);
+            fabric.empty_poll(node, cq);
         }
     }
 }

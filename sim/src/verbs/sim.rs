@@ -244,7 +244,7 @@ impl Verbs for Sim {
             let result = fabric.work_quietly(node, |node| node.start_poll(cq));
             if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
                 // An empty poll is not in the trace.
-                self.make_progress(fabric);
+                self.make_progress(fabric, node, cq);
                 return result.by(verb);
             }
             self.traced(fabric, node, verb, || cq.to_string(), |_| result)

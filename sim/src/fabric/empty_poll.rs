@@ -1,0 +1,52 @@
+//! Empty polls in stepped mode: how far they move the clock.
+//!
+//! An empty poll delivers the next packet. It moves the clock to a timer, or to a change of a port,
+//! only if nothing has happened since the last empty poll of the same CQ: no packet arrived, no
+//! timer fired, the time did not change, and no party made a call that changes something, except to
+//! arm and to acknowledge. So parties that take turns on one thread have each had a turn by then,
+//! and nothing to do. Unread completions and events do not hold time back.
+//!
+//! A program polls, arms and polls again: the second poll is part of the first, and moves nothing.
+
+use verbs_api::{Cq, Verb};
+
+use super::Fabric;
+use super::schedule::Due;
+use crate::device::Moment;
+
+impl Fabric {
+    /// Moves the clock for a program that polls a CQ and finds nothing.
+    pub(crate) fn empty_poll(&mut self, node: u32, cq: Cq) {
+        let (before, now) = (self.moment(), self.now());
+        let cqs = &mut self.node_mut(node).device.cqs;
+        let Some(is_still) = cqs.look_mut(cq).begin(before) else {
+            return;
+        };
+        let horizon = now.after(self.config.horizon);
+        let limit = match self.next_due(horizon) {
+            Some((at, Due::Packet | Due::DelayedPacket)) => at,
+            _ if is_still => horizon,
+            _ => now,
+        };
+        self.step(limit);
+        let after = self.moment();
+        self.node_mut(node).device.cqs.look_mut(cq).end(after);
+    }
+
+    /// Notes that a call has succeeded. Polls are counted where they find something.
+    #[inline(always)]
+    pub(crate) fn note_call(&mut self, verb: Verb) {
+        use Verb::{AckAsyncEvent, AckCqEvents, CmAckEvent, PollCq, ReadMr, ReqNotifyCq, WriteMr};
+        let is_idle = matches!(
+            verb,
+            PollCq | ReqNotifyCq | AckCqEvents | AckAsyncEvent | CmAckEvent | ReadMr | WriteMr
+        );
+        if !is_idle {
+            self.happened += 1;
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        (self.happened, self.now())
+    }
+}
