@@ -10,9 +10,11 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::task::Waker;
 
+use verbs_api::EventSource;
+
 use super::Fabric;
 use crate::config::Mode;
-use crate::device::{Moment, Wakeup};
+use crate::device::{EventQueue, Moment, Result, Wakeup};
 
 /// The tasks that wait.
 #[derive(Default)]
@@ -58,6 +60,20 @@ impl Fabric {
             self.count_waiting(place, true);
         }
         replaced.map(|(waker, _)| waker)
+    }
+
+    /// Whether an event of a source, which is on the node with this index, is queued.
+    pub(crate) fn has_unread(&self, source: EventSource, node: u32) -> Result<bool> {
+        let on_node = |of| {
+            let device = &self.node(node).device;
+            device.cqs.event_queue(&device.base, of)
+        };
+        let (unread, _) = match source {
+            EventSource::CompChannel(of) => on_node(EventQueue::Channel(of)),
+            EventSource::Async(of) => on_node(EventQueue::Async(of)),
+            EventSource::CmChannel(of) => self.cm_bridge.manager.channels.queue(of),
+        }?;
+        Ok(unread > 0)
     }
 
     /// Lets a waker be called once the lock is free.

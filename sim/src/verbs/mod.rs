@@ -10,7 +10,6 @@ mod lab;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod model;
 mod sim;
-mod tasks;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod trace_args;
 #[cfg_attr(any(), mutants::skip)] // texts
