@@ -108,6 +108,7 @@ mod qp;
 mod shared;
 mod sources;
 mod srq;
+mod tasks;
 mod td;
 mod wait;
 mod wr;
