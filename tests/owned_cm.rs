@@ -178,7 +178,7 @@ fn programs_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// The same as tasks on one thread, each of which is polled only when it is woken. Three of them
+/// A client and a server are tasks on one thread, each polled only when it is woken. Three of them
 /// wait for one end.
 fn tasks_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
     let listener = Listener::bind(cm, PortSpace::Tcp, at)?;

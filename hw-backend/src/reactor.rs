@@ -35,7 +35,7 @@ struct Waiting {
     sources: u64,
     /// The waker of each source for which a task waits.
     wakers: BTreeMap<u64, Waker>,
-    /// Those of sources that are gone.
+    /// Those of sources that were dropped.
     orphans: Vec<Waker>,
     has_ended: bool,
 }
@@ -188,8 +188,8 @@ impl Watched {
 }
 
 impl Drop for Watched {
-    /// Wakes the task, which finds that the source is gone. Locks may be held here, so the thread
-    /// calls the waker.
+    /// Wakes the task, which finds that the source was destroyed. Locks may be held here, so the
+    /// thread calls the waker.
     fn drop(&mut self) {
         let _ = epoll::delete(&self.shared.epoll, &self.fd);
         let mut waiting = self.shared.waiting.lock();
@@ -278,9 +278,9 @@ mod tests {
         assert_eq!(other.count.0.load(Ordering::SeqCst), 0);
     }
 
-    /// Only the last waker is kept; it is called when its source is gone, and the reactor ends.
+    /// Only the last waker is kept; it is called when its source is dropped, and the reactor ends.
     #[test]
-    fn a_source_that_is_gone_wakes_its_task() {
+    fn a_source_that_is_dropped_wakes_its_task() {
         let reactor = Reactor::default();
         let watch = Watch::new();
         (0..10_000).for_each(|_| watch.wake_on(&reactor));

@@ -171,7 +171,7 @@ fn tasks_that_share_a_channel_get_everything() {
 }
 
 /// A CQ that is attached while a task waits for the channel wakes it, and so do completions that
-/// another gives back.
+/// another task returns.
 #[test]
 fn a_task_sees_what_comes_without_an_event() {
     let setup = Setup::inline();
@@ -204,7 +204,7 @@ fn a_task_sees_what_comes_without_an_event() {
     drop(taken);
     assert_eq!(count.woken(), 3);
     let Poll::Ready(Ok(completions)) = poll_once(next.as_mut(), &waker) else {
-        panic!("it was given back");
+        panic!("it was returned");
     };
     assert_eq!(completions.cq(), &later);
     assert_eq!(ids(completions), [1]);
@@ -237,7 +237,7 @@ fn tasks_wait_for_asynchronous_events() {
 /// A source that is destroyed behind the back of a task wakes it, and then the task gets the error
 /// of the verb. So does the end of the simulation.
 #[test]
-fn a_task_hears_that_its_source_is_gone() {
+fn a_task_hears_that_its_source_is_destroyed() {
     let setup = Setup::inline();
     let count = Arc::new(Count::default());
     let waker = Waker::from(count.clone());
@@ -250,7 +250,7 @@ fn a_task_hears_that_its_source_is_gone() {
     setup.sim.destroy_comp_channel(channel.handle()).unwrap();
     assert_eq!(count.woken(), 1);
     let Poll::Ready(Err(error)) = poll_once(events.as_mut(), &waker) else {
-        panic!("the channel is gone");
+        panic!("the channel is destroyed");
     };
     assert_eq!(
         (error.verb(), error.kind()),

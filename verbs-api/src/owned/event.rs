@@ -92,7 +92,7 @@ impl Context {
     /// executor. An event is taken only as the future returns it.
     ///
     /// # Errors
-    /// Those of `get_async_event`; those of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    /// The errors of `get_async_event` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
     pub async fn next_async_event(&self) -> Result<AsyncEvent> {
         let look = || self.get_async_event(Wait::Poll);
         self.tasks().until(&**self.verbs(), look).await

@@ -70,7 +70,7 @@ impl Cq {
     /// ```
     ///
     /// # Errors
-    /// Those of `wait`; those of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    /// The errors of `wait` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
     pub async fn next(&self) -> Result<Completions> {
         let channel = self.own_channel()?;
         channel.until(|| self.wait(Wait::Poll)).await
@@ -144,7 +144,7 @@ impl CompChannel {
     /// [`Cq::next`] is for one CQ. A CQ that is attached while a task waits wakes it.
     ///
     /// # Errors
-    /// Those of `wait`; those of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    /// The errors of `wait` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
     pub async fn next(&self) -> Result<Completions> {
         self.until(|| self.wait(Wait::Poll)).await
     }
@@ -152,7 +152,7 @@ impl CompChannel {
     /// The next event: [`get_event`](Self::get_event) for a task.
     ///
     /// # Errors
-    /// Those of `get_event`; those of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    /// The errors of `get_event` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
     pub async fn next_event(&self) -> Result<CqEvent> {
         self.until(|| self.get_event(Wait::Poll)).await
     }

@@ -103,7 +103,7 @@ impl Resolving {
     /// The route: [`wait`](Self::wait) for a task of any executor.
     ///
     /// # Errors
-    /// Those of `wait`; those of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    /// The errors of `wait` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
     pub async fn until_resolved(&mut self) -> Result<Route> {
         let id = self.id()?.clone();
         id.until(|| self.wait(Wait::Poll)).await

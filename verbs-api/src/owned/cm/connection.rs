@@ -17,7 +17,8 @@ use crate::verbs::Wait;
 /// queue pair that its datagrams go to, and the server answers.
 ///
 /// Only one thread may wait at a time: a second one could wait for an event that the first has
-/// read. Any number of tasks may wait. Dropping the connection and its queue pair disconnects; dropping one of them does not.
+/// read. Any number of tasks may wait. Dropping the connection and its queue pair disconnects;
+/// dropping one of them does not.
 ///
 /// [`Cm`](super::Cm) has an example of both sides.
 pub struct Connection {
@@ -81,7 +82,7 @@ impl Connection {
     /// [`established`](Self::established) for a task of any executor.
     ///
     /// # Errors
-    /// Those of `established`; those of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    /// The errors of `established` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
     pub async fn until_established(&self) -> Result<CmParam> {
         self.id.until(|| self.established(Wait::Poll)).await
     }
@@ -115,7 +116,7 @@ impl Connection {
     /// The event by which the connection ends: [`disconnected`](Self::disconnected) for a task.
     ///
     /// # Errors
-    /// Those of `disconnected`; those of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    /// The errors of `disconnected` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
     pub async fn until_disconnected(&self) -> Result<CmEvent> {
         self.id.until(|| self.disconnected(Wait::Poll)).await
     }

@@ -172,7 +172,7 @@ impl CmId {
     /// Where to send, once a group is joined: [`joined`](Self::joined) for a task.
     ///
     /// # Errors
-    /// Those of `joined`; those of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    /// The errors of `joined` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
     pub async fn until_joined(&self) -> Result<UdData> {
         self.until(|| self.joined(Wait::Poll)).await
     }
@@ -205,7 +205,7 @@ impl CmId {
     /// The next event: [`get_event`](Self::get_event) for a task.
     ///
     /// # Errors
-    /// Those of `get_event`; those of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    /// The errors of `get_event` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
     pub async fn next_event(&self) -> Result<CmEvent> {
         self.until(|| self.get_event(Wait::Poll)).await
     }

@@ -59,7 +59,7 @@ impl Listener {
     /// The next request: [`get_request`](Self::get_request) for a task of any executor.
     ///
     /// # Errors
-    /// Those of `get_request`; those of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    /// The errors of `get_request` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
     pub async fn next_request(&self) -> Result<Request> {
         self.id.until(|| self.get_request(Wait::Poll)).await
     }
