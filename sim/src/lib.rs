@@ -84,6 +84,8 @@ mod node;
 mod packet;
 mod qp;
 mod rng;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
+pub mod rt;
 mod runtime;
 mod storage;
 mod subnet;

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::{fmt, mem};
 
-use verbs_api::lab::{LostWakeup, Stall};
+use verbs_api::lab::LostWakeup;
 use verbs_api::site::Site;
 use verbs_api::{BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait};
 
@@ -166,6 +166,14 @@ impl Runtime {
         wait_for: WaitFor,
         mut attempt: impl FnMut(&mut Fabric) -> Result<R, Refusal>,
     ) -> Result<R> {
+        if fabric.is_held && wait != Wait::Poll && !wait_for.needs_other_thread() {
+            let text = format!(
+                "an executor runs tasks on this thread, and a call that may wait for {wait_for} would hold up them all: \
+                 await {}, or pass Wait::Poll",
+                wait_for.futures()
+            );
+            return Err(Refusal::usage(text).by(verb));
+        }
         let start = fabric.now();
         let waiting = Waiting {
             call: verb.name(),
@@ -271,14 +279,7 @@ impl Runtime {
         verb: Verb,
         wait_for: WaitFor,
     ) -> Error {
-        let mut stall = Stall::default();
-        stall.waiting_for = wait_for.to_string();
-        stall.now = fabric.now().since_start();
-        if let WaitFor::Event(channel) | WaitFor::Edge(channel) = wait_for {
-            let cqs = &fabric.node(place).device.cqs;
-            stall.channel = Some(channel);
-            (stall.queued_events, stall.cqs) = cqs.channel_report(channel);
-        }
+        let mut stall = fabric.stall(place, wait_for);
         let cause = match stall.channel {
             Some(channel) if fabric.closed => {
                 Cause::LostWakeup(Box::new(LostWakeup::new(channel, stall.cqs)))
@@ -381,11 +382,14 @@ impl Runtime {
         }
     }
 
-    /// Works on the fabric and wakes every waiting thread: see [`with`](Self::with).
+    /// Works on the fabric and wakes every waiting thread: see [`with`](Self::with). While an
+    /// executor holds the clock there is none, and its tasks wait for nothing but events.
     pub(crate) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
         self.with(|fabric| {
             let result = run(fabric);
-            fabric.wakeups.push(Wakeup::Anything);
+            if !fabric.is_held {
+                fabric.wakeups.push(Wakeup::Anything);
+            }
             result
         })
     }
