@@ -365,7 +365,7 @@ fn a_panic_of_a_task_ends_the_run_with_its_name() {
                 times.sleep(micros(3)).await;
                 panic!("no message {}", 7);
             });
-            Ok(pending::<()>().await)
+            pending::<Result<()>>().await
         })
     };
     let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
@@ -387,7 +387,8 @@ fn a_task_cannot_move_the_clock_by_a_call() -> Result<()> {
     let context = near.cq.context();
     far.expect(0)?;
     near.send(0)?;
-    let waits: [(&str, &dyn Fn(Wait) -> Result<bool>); 4] = [
+    type Call<'c> = &'c dyn Fn(Wait) -> Result<bool>;
+    let waits: [(&str, Call<'_>); 4] = [
         ("Cq::next", &|wait| Ok(near.cq.wait(wait)?.is_some())),
         ("next_event", &|wait| {
             Ok(near.channel.get_event(wait)?.is_some())

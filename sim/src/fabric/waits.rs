@@ -6,12 +6,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use verbs_api::lab::Stall;
 use verbs_api::site::Site;
 use verbs_api::table::{Id, Table};
 use verbs_api::{CmChannel, CmId, CompChannel, Context, Cq, Element};
 
-use super::Fabric;
 use crate::device::Wakeup;
 use crate::displayed::displayed;
 use crate::sync::{CHECKED, Condvar};
@@ -72,21 +70,6 @@ impl WaitFor {
             Self::CmAcknowledgement(id) => Wakeup::CmAcknowledged(id),
             Self::Batch { .. } | Self::Iteration(_) => Wakeup::Anything,
         }
-    }
-}
-
-impl Fabric {
-    /// How it stands with what a wait is for, at this place ([`Waiting::place`]).
-    pub(crate) fn stall(&self, place: u32, wait_for: WaitFor) -> Stall {
-        let mut stall = Stall::default();
-        stall.waiting_for = wait_for.to_string();
-        stall.now = self.now().since_start();
-        if let WaitFor::Event(channel) | WaitFor::Edge(channel) = wait_for {
-            let cqs = &self.node(place).device.cqs;
-            stall.channel = Some(channel);
-            (stall.queued_events, stall.cqs) = cqs.channel_report(channel);
-        }
-        stall
     }
 }
 

@@ -4,7 +4,6 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::cell::{Cell, RefCell};
-use std::mem;
 use std::rc::Rc;
 
 use super::Executor;
@@ -77,7 +76,7 @@ impl<T> Future for Task<'_, T> {
             return Poll::Ready(output);
         }
         let waker = context.waker().clone();
-        let replaced = mem::replace(&mut *self.joiner.borrow_mut(), Some(waker));
+        let replaced = self.joiner.borrow_mut().replace(waker);
         drop(replaced);
         Poll::Pending
     }

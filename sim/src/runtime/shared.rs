@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::{fmt, mem};
 
-use verbs_api::lab::LostWakeup;
+use verbs_api::lab::{LostWakeup, Stall};
 use verbs_api::site::Site;
 use verbs_api::{BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait};
 
@@ -271,6 +271,19 @@ impl Runtime {
         count(fabric, false);
     }
 
+    /// How it stands with what a wait at this place ([`Waiting::place`]) is for.
+    pub(crate) fn stall(fabric: &Fabric, place: u32, wait_for: WaitFor) -> Stall {
+        let mut stall = Stall::default();
+        stall.waiting_for = wait_for.to_string();
+        stall.now = fabric.now().since_start();
+        if let WaitFor::Event(channel) | WaitFor::Edge(channel) = wait_for {
+            let cqs = &fabric.node(place).device.cqs;
+            stall.channel = Some(channel);
+            (stall.queued_events, stall.cqs) = cqs.channel_report(channel);
+        }
+        stall
+    }
+
     /// The error of a wait that nothing will end.
     pub(crate) fn stalled(
         &self,
@@ -279,7 +292,7 @@ impl Runtime {
         verb: Verb,
         wait_for: WaitFor,
     ) -> Error {
-        let mut stall = fabric.stall(place, wait_for);
+        let mut stall = Self::stall(fabric, place, wait_for);
         let cause = match stall.channel {
             Some(channel) if fabric.closed => {
                 Cause::LostWakeup(Box::new(LostWakeup::new(channel, stall.cqs)))

@@ -17,6 +17,7 @@ use crate::device::{Answer, Refusal, Refused, in_range, invalid};
 use crate::diagnosis::is_own;
 use crate::fabric::Fabric;
 use crate::node::Node;
+use crate::runtime::Runtime;
 use crate::time::Time;
 
 /// Numbers the fault rules of all simulations. No decision and no output of a run depends on it.
@@ -90,7 +91,7 @@ impl Lab for Sim {
             let waits = fabric.waiting_tasks().into_iter();
             let stalled = waits.map(|(waker, waiting)| {
                 fabric.note_endless(&waiting);
-                let stall = fabric.stall(waiting.place, waiting.wait_for);
+                let stall = Runtime::stall(fabric, waiting.place, waiting.wait_for);
                 let node = Some(waiting.place).filter(|node| *node < nodes);
                 let site = waiting.site.filter(|site| !is_own(site));
                 TaskWait::new(stall, node, site, waker)
