@@ -1,7 +1,6 @@
 //! The echo server as an async program on tokio, with a task for each of its clients.
 //!
-//! The runtime watches descriptors: of completion channels, and of what rdma_cm waits for. Waits
-//! with `Wait::Poll` do the rest: `Cq::wait` arms, polls again, and takes and acknowledges events.
+//! The waits of `verbs_api::owned` are futures. They need no runtime: the device wakes the tasks.
 //!
 //! ```sh
 //! cargo run --release --example echo_async
@@ -11,14 +10,12 @@
 mod common;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::OwnedFd;
 
 use common::{Result, Side, meeting, succeeded};
-use tokio::io::unix::AsyncFd;
 use tokio::task::JoinSet;
 use verbs_api::cm::{ConnParam, PortSpace};
-use verbs_api::owned::{Cm, Completions, Cq, Listener, RecvWr, Request, SendWr};
-use verbs_api::{QpType, Wait, WcOpcode};
+use verbs_api::owned::{Cm, Cq, Listener, RecvWr, Request, SendWr};
+use verbs_api::{QpType, WcOpcode};
 
 const CLIENTS: u64 = 8;
 const MESSAGES: u64 = 200;
@@ -30,74 +27,42 @@ async fn main() -> Result {
     let all = (Ipv4Addr::UNSPECIFIED, 0).into();
     let listener = Listener::bind(&cm, PortSpace::Tcp, all)?;
     let address = SocketAddr::new(ip, listener.local_addr()?.port());
-    let (mut servers, mut clients) = (JoinSet::new(), JoinSet::new());
+    let listening = tokio::spawn(listen(listener));
+    let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
         clients.spawn(call(cm.clone(), address));
-    }
-    let requests = watched(listener.fd()?)?;
-    for _ in 0..CLIENTS {
-        let request = ready(&requests, || listener.get_request(Wait::Poll));
-        servers.spawn(serve(request.await?));
     }
     while let Some(done) = clients.join_next().await {
         done??;
     }
-    let mut echoed = 0;
-    while let Some(done) = servers.join_next().await {
-        echoed += done??;
-    }
+    let echoed = listening.await??;
     println!("{echoed} messages of {SIZE} bytes from {CLIENTS} clients were echoed");
     assert_eq!(echoed, CLIENTS * MESSAGES);
     Ok(())
 }
 
-/// A descriptor that the runtime watches.
-fn watched(fd: OwnedFd) -> Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is the same open descriptor as long as it lives.
-    Ok(unsafe { AsyncFd::register(fd) }?)
+/// Serves each client, and counts the messages of all.
+async fn listen(listener: Listener) -> Result<u64> {
+    let mut servers = JoinSet::new();
+    for _ in 0..CLIENTS {
+        servers.spawn(serve(listener.next_request().await?));
+    }
+    let mut echoed = 0;
+    while let Some(done) = servers.join_next().await {
+        echoed += done??;
+    }
+    Ok(echoed)
 }
 
-/// What a look brings, once there is something to see.
-async fn ready<T>(
-    fd: &AsyncFd<OwnedFd>,
-    mut look: impl FnMut() -> verbs_api::Result<Option<T>>,
-) -> Result<T> {
-    loop {
-        if let Some(found) = look()? {
-            return Ok(found);
+/// Waits for `count` successful completions.
+async fn succeed(cq: &Cq, mut count: usize) -> Result {
+    while count > 0 {
+        for wc in cq.next().await?.take(count) {
+            succeeded(&wc)?;
+            count -= 1;
         }
-        // What comes after the look makes the descriptor readable again.
-        fd.readable().await?.clear_ready();
     }
-}
-
-/// The completions of a CQ, for tasks.
-struct AsyncCq {
-    cq: Cq,
-    fd: AsyncFd<OwnedFd>,
-}
-
-impl AsyncCq {
-    fn new(cq: &Cq) -> Result<Self> {
-        let fd = watched(cq.channel().ok_or("the CQ has no channel")?.fd()?)?;
-        Ok(Self { cq: cq.clone(), fd })
-    }
-
-    /// Waits for `count` successful completions.
-    async fn succeed(&self, mut count: usize) -> Result {
-        while count > 0 {
-            for wc in self.wait().await?.take(count) {
-                succeeded(&wc)?;
-                count -= 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// The next completions; at least one.
-    async fn wait(&self) -> Result<Completions> {
-        ready(&self.fd, || self.cq.wait(Wait::Poll)).await
-    }
+    Ok(())
 }
 
 /// The halves of a side's memory.
@@ -110,17 +75,15 @@ fn half(wr_id: u64) -> std::ops::Range<usize> {
 async fn serve(request: Request) -> Result<u64> {
     let side = Side::of(&request, QpType::Rc, 2, 2 * SIZE)?;
     let Side { qp, cq, mr, .. } = &side;
-    let cq = AsyncCq::new(cq)?;
     let receive = |n| qp.post_recv(&[RecvWr::new(n, &[mr.sge(half(n))])]);
     // Before the client is notified: a message to a QP without receives would have to be repeated.
     (0..2).try_for_each(receive)?;
     let connection = request.accept(&ConnParam::new())?;
-    let events = watched(connection.fd()?)?;
-    ready(&events, || connection.established(Wait::Poll)).await?;
+    connection.until_established().await?;
     // A reply may be known to have arrived only after the goodbye: the two are of different queues.
     let (mut replies, mut arrived, mut goodbye) = (0, 0, false);
     while !goodbye || arrived < replies {
-        for wc in cq.wait().await? {
+        for wc in cq.next().await? {
             succeeded(&wc)?;
             match wc.opcode {
                 WcOpcode::Recv if wc.byte_len == 0 => goodbye = true,
@@ -145,23 +108,20 @@ async fn serve(request: Request) -> Result<u64> {
 /// Sends messages one after the other, and checks that each comes back.
 async fn call(cm: Cm, server: SocketAddr) -> Result {
     let mut resolving = cm.route(PortSpace::Tcp, server).resolve()?;
-    let resolved = watched(resolving.fd()?)?;
-    let route = ready(&resolved, || resolving.wait(Wait::Poll)).await?;
+    let route = resolving.until_resolved().await?;
     let side = Side::of(&route, QpType::Rc, 2, 2 * SIZE)?;
     let Side { qp, cq, mr, .. } = &side;
-    let cq = AsyncCq::new(cq)?;
     let connection = route.connect(&ConnParam::new())?;
-    let events = watched(connection.fd()?)?;
-    ready(&events, || connection.established(Wait::Poll)).await?;
+    connection.until_established().await?;
     for n in 0..MESSAGES {
         let text = format!("{n:>0$}", SIZE).into_bytes();
         mr.write(half(0).start, &text)?;
         qp.post_recv(&[RecvWr::new(1, &[mr.sge(half(1))])])?;
         qp.post_send(&[SendWr::send(0, &[mr.sge(half(0))])])?;
-        cq.succeed(2).await?;
+        succeed(cq, 2).await?;
         assert_eq!(mr.read_vec(half(1).start, SIZE)?, text);
     }
     qp.post_send(&[SendWr::send(0, &[])])?;
-    ready(&events, || connection.disconnected(Wait::Poll)).await?;
+    connection.until_disconnected().await?;
     Ok(())
 }

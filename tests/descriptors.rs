@@ -14,6 +14,8 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
+use verbs_api::lab::{Fault, Lab, PacketFilter, PacketOpcode};
+use verbs_api::owned::{self, Context};
 use verbs_api::{
     Arm, CompChannel, CqEvent, ErrorKind, Qp, QpType, RcParams, Remote, Result, SendWr, Verbs, Wait,
 };
@@ -107,6 +109,46 @@ async fn tokio_wakes_a_task_until_every_completion_is_polled() {
     }
     let seen = timeout(WATCH, reader).await.expect("a wake-up was lost");
     assert_eq!(seen.unwrap(), (0..MESSAGES).collect::<Vec<_>>());
+}
+
+/// The futures of `verbs_api::owned` need no descriptor. In the default mode tasks that wait move
+/// the clock, to the timer that sends a lost message again, too.
+#[tokio::test]
+async fn tokio_runs_tasks_in_virtual_time() {
+    let sim = Arc::new(Sim::new(SimConfig::new()));
+    let sends = PacketFilter::EVERY.opcode(PacketOpcode::RcSendOnly);
+    let lost = sim.inject(Fault::drop(sends).nth(2)).unwrap();
+    let open = |device| -> Result<_> {
+        let context = Context::open(sim.clone(), device)?;
+        let channel = context.create_comp_channel()?;
+        let cq = context.cq(16).channel(&channel).create()?;
+        let qp = context.alloc_pd()?.qp(QpType::Rc, &cq, &cq).create()?;
+        Ok((cq, qp))
+    };
+    let (near, far) = (open("sim0").unwrap(), open("sim1").unwrap());
+    near.1.connect_rc(&far.1, &RcParams::default()).unwrap();
+    let task = async |(cq, qp): &(owned::Cq, owned::Qp), begins: bool| -> Result<()> {
+        for wr_id in 0..10 {
+            qp.post_recv(&[owned::RecvWr::new(wr_id, &[])])?;
+            if begins {
+                qp.post_send(&[owned::SendWr::send(0, &[])])?;
+            }
+            while !cq.next().await?.any(|wc| wc.opcode.is_recv()) {}
+            if !begins {
+                qp.post_send(&[owned::SendWr::send(0, &[])])?;
+            }
+        }
+        Ok(())
+    };
+    let both = async { tokio::join!(task(&near, true), task(&far, false)) };
+    let done = timeout(WATCH, both).await.expect("time stands still");
+    assert_eq!(done, (Ok(()), Ok(())));
+    assert_eq!(sim.fired(lost), Ok(1));
+    let time = sim.now();
+    assert!(
+        time < Duration::from_secs(1),
+        "time leapt over work: {time:?}"
+    );
 }
 
 /// A runtime that goes away takes its wait with it: nothing hangs, no event is lost, and the

@@ -3,9 +3,14 @@
 //! `VERBSIM_ADDRESS` is an address of a device of this machine; without it that test is skipped,
 //! with a message. `./check hardware` runs it on soft-RoCE and soft-iWARP.
 
+#[path = "common/tasks.rs"]
+mod executor;
+
+use std::future::poll_fn;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use verbs_api::cm::{CmEventType, CmParam, ConnParam, PortSpace, RDMA_UDP_QKEY};
@@ -20,6 +25,8 @@ use verbs_api::{
 use verbs_sim::{Mode, Sim, SimConfig};
 use verbsim::backend::Kind;
 
+use executor::{Task, run};
+
 /// The first device of the simulator, and an unused address.
 const SIM0: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const UNUSED: Ipv4Addr = Ipv4Addr::new(10, 99, 99, 99);
@@ -28,7 +35,7 @@ const SOON: Wait = Wait::For(Duration::from_secs(30));
 
 #[test]
 fn on_the_simulator() {
-    for mode in [Mode::Inline, Mode::Stepped] {
+    for mode in [Mode::Inline, Mode::Stepped, Mode::RealTime] {
         let sim = Arc::new(Sim::new(SimConfig::new().mode(mode)));
         let looks = ["sim0", "sim1"].map(|name| sim.open_device(name).unwrap());
         all(sim.clone(), SocketAddr::new(SIM0.into(), 0)).unwrap();
@@ -55,6 +62,7 @@ fn on_a_device() {
 fn all(verbs: Arc<dyn Verbs>, at: SocketAddr) -> Result<()> {
     let cm = Cm::new(verbs)?;
     programs_meet_talk_and_part(&cm, at)?;
+    tasks_meet_talk_and_part(&cm, at)?;
     dropping_everything_in_any_order_ends_the_connection(&cm, at)?;
     refusal_tells_the_client_why(&cm, at)?;
     waits_are_over_in_time(&cm, at)?;
@@ -87,6 +95,13 @@ impl Side {
         let wc = completions.next().expect("a completion");
         assert_eq!((wc.opcode, wc.status), (opcode, WcStatus::Success), "{wc}");
         drop(completions);
+        Ok(wc)
+    }
+
+    /// The next completion, which must be a success, for a task.
+    async fn completed(&self, opcode: WcOpcode) -> Result<Completion> {
+        let wc = self.cq.next().await?.next().expect("a completion");
+        assert_eq!((wc.opcode, wc.status), (opcode, WcStatus::Success), "{wc}");
         Ok(wc)
     }
 
@@ -161,6 +176,55 @@ fn programs_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
     server.disconnect()?;
     assert!(client.disconnected(SOON)?.is_some());
     Ok(())
+}
+
+/// A client and a server are tasks on one thread, each polled only when it is woken. Three of them
+/// wait for one end.
+fn tasks_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
+    let listener = Listener::bind(cm, PortSpace::Tcp, at)?;
+    let to = listener.local_addr()?;
+    let server = async {
+        let request = listener.next_request().await?;
+        let side = Side::new(&request, QpType::Rc)?;
+        let connection = request.accept(&ConnParam::new())?;
+        connection.until_established().await?;
+        assert_eq!(side.completed(WcOpcode::Recv).await?.byte_len, 5);
+        side.qp.post_send(&[SendWr::send(3, &[])])?;
+        side.completed(WcOpcode::Send).await?;
+        let ends = || async {
+            let end = connection.until_disconnected().await;
+            assert_eq!(end.map(|end| end.event), Ok(CmEventType::Disconnected));
+        };
+        let mut ends: Vec<Task<'_>> = vec![Box::pin(ends()), Box::pin(ends()), Box::pin(ends())];
+        poll_fn(|context| {
+            ends.retain_mut(|end| end.as_mut().poll(context).is_pending());
+            if ends.is_empty() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        connection.disconnect()
+    };
+    let client = async {
+        let mut resolving = cm.route(PortSpace::Tcp, to).resolve()?;
+        let route = resolving.until_resolved().await?;
+        let side = Side::new(&route, QpType::Rc)?;
+        let connection = route.connect(&ConnParam::new())?;
+        connection.until_established().await?;
+        side.mr.write(0, b"there")?;
+        side.qp.post_send(&[SendWr::send(2, &[side.mr.sge(..5)])])?;
+        side.completed(WcOpcode::Send).await?;
+        assert_eq!(side.completed(WcOpcode::Recv).await?.byte_len, 0);
+        connection.disconnect()?;
+        connection.until_disconnected().await.map(drop)
+    };
+    let (mut served, mut called) = (Ok(()), Ok(()));
+    let server: Task<'_> = Box::pin(async { served = server.await });
+    let client: Task<'_> = Box::pin(async { called = client.await });
+    run([server, client]);
+    served.and(called)
 }
 
 /// The id is destroyed after its queue pair, whichever the program drops first; then the peer is

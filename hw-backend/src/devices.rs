@@ -11,6 +11,7 @@ use verbs_api::{Cause, DeviceInfo, Error, ErrorKind, Result, Transport, Verb};
 use crate::errno::made;
 use crate::objects::Device;
 use crate::owner::Owned;
+use crate::reactor::Source;
 
 /// The devices of this machine, by name.
 pub(crate) fn list() -> Result<Vec<DeviceInfo>> {
@@ -79,6 +80,7 @@ unsafe fn device(raw: Owned<ibv_context>, context: *mut ibv_context) -> Device {
         simulated,
         transport: info.transport,
         num_comp_vectors: u32::try_from(num_comp_vectors).unwrap_or(0),
+        events: Source::default(),
     }
 }
 

@@ -4,12 +4,13 @@
 use std::ffi::c_int;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Waker;
 
 use parking_lot::MutexGuard;
 use verbs_abi::{ElementType, ibv_async_event, ibv_comp_channel, ibv_context, library};
 use verbs_api::{
     AsyncEvent, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, CqEvent, Element,
-    Error, ErrorKind, Handle, Result, Verb, Wait,
+    Error, ErrorKind, EventSource, Handle, Result, Verb, Wait,
 };
 
 use crate::errno::{errno, of_context};
@@ -77,6 +78,31 @@ impl Hw {
             _ => {}
         }
         Ok(AsyncEvent::new(event.event_type.into(), element))
+    }
+
+    /// Wakes a task once a source has an event.
+    pub(crate) fn wake_task(&self, source: EventSource, waker: &Waker) -> Result<()> {
+        let (verb, reactor) = (source.verb(), &self.reactor);
+        match source {
+            EventSource::CompChannel(channel) => {
+                let found = self.channel(verb, channel)?;
+                found
+                    .events
+                    .wake_on(reactor, verb, || found.fd(verb), waker)
+            }
+            EventSource::Async(context) => {
+                let found = self.device(verb, context)?;
+                found
+                    .events
+                    .wake_on(reactor, verb, || found.fd(verb), waker)
+            }
+            EventSource::CmChannel(channel) => {
+                let found = self.event_channel(verb, channel)?;
+                found
+                    .events
+                    .wake_on(reactor, verb, || found.fd(verb), waker)
+            }
+        }
     }
 
     fn element(&self, event: &ibv_async_event) -> Option<Element> {

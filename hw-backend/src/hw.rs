@@ -24,6 +24,7 @@ use crate::objects::{
 };
 use crate::owner::{Kind, Owned};
 use crate::probe;
+use crate::reactor::Reactor;
 use crate::wait::Deadline;
 
 /// RDMA devices through libibverbs: implements [`Verbs`](verbs_api::Verbs).
@@ -42,6 +43,8 @@ pub struct Hw {
     /// The library's destroy waits until all events that were read are acknowledged, and excludes
     /// all other calls on the object. So every event that was read must be counted.
     pub(crate) reading: Mutex<()>,
+    /// Dropped after the tables, whose objects it watches.
+    pub(crate) reactor: Reactor,
 }
 
 /// Fields are dropped in this order: windows before the objects that they are bound to.

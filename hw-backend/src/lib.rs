@@ -26,6 +26,7 @@
 //! | `mw` | memory windows |
 //! | `corrupt_handle` | corrupt handles |
 //! | `wait` | bounded waits on file descriptors |
+//! | `reactor` | tasks that wait, and the thread that wakes them |
 //! | `qp`, `ece` | creating and destroying queue pairs; their options |
 //! | `cm` | rdma_cm |
 //! | `devices`, `probe`, `obstacles` | devices, their capabilities, obstacles to using them |
@@ -54,6 +55,7 @@ mod post;
 mod probe;
 mod qp;
 mod query;
+mod reactor;
 mod region;
 mod srq;
 mod unacked;

@@ -3,7 +3,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -16,6 +16,8 @@ use verbs_api::{
 use crate::cm::objects::{Connection, Id};
 use crate::errno::invalid;
 use crate::owner::Owned;
+use crate::reactor::Source;
+use crate::wait::duplicate;
 
 /// An open device.
 #[derive(Debug)]
@@ -27,6 +29,17 @@ pub(crate) struct Device {
     pub(crate) simulated: bool,
     pub(crate) transport: Transport,
     pub(crate) num_comp_vectors: u32,
+    /// Its asynchronous events.
+    pub(crate) events: Source,
+}
+
+impl Device {
+    /// A duplicate of the descriptor of its asynchronous events.
+    pub(crate) fn fd(&self, verb: Verb) -> Result<OwnedFd> {
+        // SAFETY: the context is live.
+        let fd = |context: *mut c::ibv_context| duplicate(verb, unsafe { (*context).async_fd });
+        self.raw.with(verb, fd)?
+    }
 }
 
 #[derive(Debug)]
@@ -90,8 +103,18 @@ pub(crate) struct Dm {
 pub(crate) struct Channel {
     pub(crate) raw: Owned<c::ibv_comp_channel>,
     pub(crate) waiters: AtomicU32,
+    pub(crate) events: Source,
     pub(crate) context: Context,
     pub(crate) _device: Arc<Device>,
+}
+
+impl Channel {
+    /// A duplicate of its descriptor.
+    pub(crate) fn fd(&self, verb: Verb) -> Result<OwnedFd> {
+        // SAFETY: the channel is live.
+        let fd = |channel: *mut c::ibv_comp_channel| duplicate(verb, unsafe { (*channel).fd });
+        self.raw.with(verb, fd)?
+    }
 }
 
 #[derive(Debug)]

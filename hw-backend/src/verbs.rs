@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Waker;
 
 use verbs_abi::{
     after_rereg_from_c, ibv_ah_attr, ibv_comp_channel, ibv_context, ibv_cq, ibv_device_attr,
@@ -16,18 +17,19 @@ use verbs_api::{
     Access, Advice, AdviseFlags, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
     CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, Dm as DmHandle, DmInit, DriverObject, Ece,
-    Error, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr as MrHandle, MrAttr, MrChange, MrInit,
-    Mw as MwHandle, MwAttr, MwBind, MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle,
-    QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, RtValues, SendWr,
-    Sge, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Td as TdHandle, Transport, Verb, Verbs,
-    Wait, Wc, WcEx, WrOpcode, Xrcd as XrcdHandle, XrcdInit, connect,
+    Error, EventSource, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr as MrHandle, MrAttr,
+    MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType, Pd as PdHandle, PortAttr, PostError,
+    Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result,
+    RtValues, SendWr, Sge, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Td as TdHandle,
+    Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
 use crate::cm::rc::meet;
 use crate::errno::{errno, invalid, misuse, no_memory};
 use crate::objects::{Ah, Channel, Memory, Pd, Qp};
 use crate::qp::create;
-use crate::wait::{duplicate, set_nonblocking};
+use crate::reactor::Source;
+use crate::wait::set_nonblocking;
 use crate::{corrupt_handle, devices, dmabuf, mcast, probe, region};
 
 use crate::hw::{Hw, destroy};
@@ -345,10 +347,11 @@ impl Verbs for Hw {
         // SAFETY: the channel is live.
         let fd = |channel: *mut ibv_comp_channel| unsafe { (*channel).fd };
         set_nonblocking(verb, raw.with(verb, fd)?)?;
-        let waiters = AtomicU32::new(0);
+        let (waiters, events) = (AtomicU32::new(0), Source::default());
         let channel = Channel {
             raw,
             waiters,
+            events,
             context,
             _device: device,
         };
@@ -682,20 +685,18 @@ impl Verbs for Hw {
         self.acknowledge_async_event(context, event)
     }
 
+    fn wake_on(&self, source: EventSource, waker: &Waker) -> Result<()> {
+        self.wake_task(source, waker)
+    }
+
     fn channel_fd(&self, channel: ChannelHandle) -> Result<OwnedFd> {
         let verb = Verb::ChannelFd;
-        let found = self.channel(verb, channel)?;
-        // SAFETY: the channel is live.
-        let fd = |channel: *mut ibv_comp_channel| duplicate(verb, unsafe { (*channel).fd });
-        found.raw.with(verb, fd)?
+        self.channel(verb, channel)?.fd(verb)
     }
 
     fn async_fd(&self, context: Context) -> Result<OwnedFd> {
         let verb = Verb::AsyncFd;
-        let device = self.device(verb, context)?;
-        // SAFETY: the context is live.
-        let fd = |context: *mut ibv_context| duplicate(verb, unsafe { (*context).async_fd });
-        device.raw.with(verb, fd)?
+        self.device(verb, context)?.fd(verb)
     }
 
     fn export_dmabuf(&self, context: Context, length: usize) -> Result<OwnedFd> {

@@ -142,6 +142,7 @@ verbs! {
     #[cfg(unix)]
     fn export_dmabuf(&self, context: Context, length: usize) -> Result<OwnedFd>;
     fn corrupt_handle(&self, object: DriverObject, corrupt: bool) -> Result<()>;
+    fn wake_on(&self, source: EventSource, waker: &std::task::Waker) -> Result<()>;
     fn cm(&self) -> Option<&dyn Cm>;
     fn lab(&self) -> Option<&dyn Lab>;
 }

@@ -3,6 +3,8 @@
 
 mod connecting;
 mod events;
+#[path = "../common/tasks.rs"]
+mod executor;
 mod iterating;
 mod ledger;
 mod life;
@@ -11,6 +13,7 @@ mod places;
 mod raw;
 mod setup;
 mod shared;
+mod tasks;
 mod waiting;
 mod windows;
 mod work;

@@ -1,9 +1,10 @@
-//! Asynchronous events.
+//! Asynchronous events, and what has events.
 
 use core::fmt;
 
 use crate::c_enum::c_enum;
-use crate::handle::{Cq, Qp, Srq};
+use crate::error::Verb;
+use crate::handle::{CmChannel, CompChannel, Context, Cq, Qp, Srq};
 
 /// An asynchronous event (`struct ibv_async_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,28 @@ impl AsyncEvent {
 impl fmt::Display for AsyncEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.event_type, self.element)
+    }
+}
+
+/// A queue of events, which a task can wait for: [`Verbs::wake_on`](crate::Verbs::wake_on).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventSource {
+    /// The events of a completion channel.
+    CompChannel(CompChannel),
+    /// The asynchronous events of a context.
+    Async(Context),
+    /// The events of a channel of rdma_cm.
+    CmChannel(CmChannel),
+}
+
+impl EventSource {
+    /// The verb that takes an event from it.
+    pub const fn verb(self) -> Verb {
+        match self {
+            Self::CompChannel(_) => Verb::GetCqEvent,
+            Self::Async(_) => Verb::GetAsyncEvent,
+            Self::CmChannel(_) => Verb::CmGetEvent,
+        }
     }
 }
 

@@ -84,7 +84,7 @@ pub use device::{
 pub use dm::DmInit;
 pub use ece::Ece;
 pub use error::{BadHandle, Cause, Error, ErrorKind, FullQueue, PostError, Result, Verb};
-pub use event::{AsyncEvent, AsyncEventType, Element};
+pub use event::{AsyncEvent, AsyncEventType, Element, EventSource};
 pub use flush::{PlacementType, SelectivityLevel};
 pub use grh::Grh;
 pub use handle::{

@@ -1,5 +1,6 @@
 //! The trait.
 
+use core::task::Waker;
 use core::time::Duration;
 #[cfg(unix)]
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -15,7 +16,7 @@ use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAtt
 use crate::dm::DmInit;
 use crate::ece::Ece;
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
-use crate::event::AsyncEvent;
+use crate::event::{AsyncEvent, EventSource};
 use crate::handle::{
     Ah, CompChannel, Context, Cq, Dm, DriverObject, Mr, Mw, Pd, Qp, Srq, Td, Xrcd,
 };
@@ -676,11 +677,33 @@ pub trait Verbs: Send + Sync {
 
     // Beyond verbs
 
+    /// Wakes a task when the next event is queued at `source`: at once if one is queued already,
+    /// and if the source is destroyed. The task takes the event with [`Wait::Poll`]. It is woken
+    /// once for each call, and may find nothing. Only the waker of the last call is kept; the
+    /// futures of [`owned`](crate::owned) serve any number of tasks.
+    ///
+    /// This is not a verb: no fault rule fires on it, and no trace shows it.
+    ///
+    /// In a simulator whose waits move its clock, the call takes the next step if no event is
+    /// queued, and wakes the task at once while steps are left. So a task that waits moves the
+    /// clock, under any executor.
+    ///
+    /// # Errors
+    /// They name the verb that takes the event. `Stalled` if the simulation is closed
+    /// ([`Lab::close`]); `NotSupported` by a backend that cannot wake tasks.
+    fn wake_on(&self, source: EventSource, _waker: &Waker) -> Result<()> {
+        let lacks = "cannot wake tasks: wait in a thread, or watch the descriptor";
+        Err(unsupported(source.verb(), lacks))
+    }
+
     /// The file descriptor of a channel (the field `fd` of `struct ibv_comp_channel`, CHAN-03):
     /// readable exactly while an event is queued (CHAN-30), for `poll`, `epoll` and what builds on
     /// them. It is a duplicate: the caller closes it, and may keep it longer than the channel. Take
     /// events with [`get_cq_event`](Self::get_cq_event) and [`Wait::Poll`]: reading from it loses
     /// events, and writing to it invents them.
+    ///
+    /// A program that sleeps until it is readable does not move the clock of a simulator whose
+    /// waits do. A task waits by [`wake_on`](Self::wake_on), which does.
     ///
     /// # Errors
     /// `NotSupported` without [`Capabilities::FD`]; `TooManyFiles`.

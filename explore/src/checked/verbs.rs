@@ -1,5 +1,6 @@
 //! The trait: each call goes to the device, and into the books if they are about it.
 
+use core::task::Waker;
 #[cfg(unix)]
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -11,10 +12,10 @@ use verbs_api::{
     Access, Advice, AdviseFlags, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd,
     Capabilities, Cause, CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx,
     CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, Dm, DmInit, DriverObject, Ece, Element,
-    Error, ErrorKind, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit,
-    Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
-    QpState, RcParams, RecvWr, ReregError, Result, RtValues, SendWr, Sge, Srq, SrqAttr,
-    SrqAttrMask, SrqInit, Td, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd, XrcdInit,
+    Error, ErrorKind, EventSource, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr, MrAttr,
+    MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
+    QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, RtValues, SendWr, Sge, Srq,
+    SrqAttr, SrqAttrMask, SrqInit, Td, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd, XrcdInit,
 };
 
 use super::Checked;
@@ -61,6 +62,7 @@ impl Verbs for Checked {
         fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()>;
         fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
         fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
+        fn wake_on(&self, source: EventSource, waker: &Waker) -> Result<()>;
         fn corrupt_handle(&self, object: DriverObject, corrupt: bool) -> Result<()>;
     }
 

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use libc::sockaddr_storage;
 use verbs_abi::{
-    RDMA_OPTION_ID, address_to_c, ibv_ece, library, option_to_c, rdma_cm_id, rdma_conn_param,
-    rdma_event_channel, token,
+    RDMA_OPTION_ID, address_to_c, ibv_ece, library, option_to_c, rdma_cm_id, rdma_conn_param, token,
 };
 use verbs_api::cm::{Cm, CmEvent, CmEventType, CmIdAttr, CmOption, ConnParam, PortSpace};
 use verbs_api::{
@@ -23,7 +22,6 @@ use super::manager::Manager;
 use super::objects::{EventChannel, Id, Unacked};
 use crate::errno::{check, invalid, missing, misuse};
 use crate::hw::{Hw, destroy};
-use crate::wait::duplicate;
 
 impl Cm for Hw {
     fn cm_devices(&self) -> Result<Vec<Context>> {
@@ -299,10 +297,7 @@ impl Cm for Hw {
 
     fn event_channel_fd(&self, channel: CmChannel) -> Result<OwnedFd> {
         let verb = Verb::CmChannelFd;
-        let found = self.manager().event_channel(verb, channel)?;
-        // SAFETY: the channel is live.
-        let fd = |channel: *mut rdma_event_channel| duplicate(verb, unsafe { (*channel).fd });
-        found.raw.with(verb, fd)?
+        self.event_channel(verb, channel)?.fd(verb)
     }
 }
 

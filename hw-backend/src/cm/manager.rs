@@ -24,13 +24,8 @@ impl Deref for Manager<'_> {
 }
 
 impl Hw {
-    pub(super) fn manager(&self) -> Manager<'_> {
-        Manager(self)
-    }
-}
-
-impl Manager<'_> {
-    pub(super) fn event_channel(
+    /// An event channel of rdma_cm.
+    pub(crate) fn event_channel(
         &self,
         verb: Verb,
         channel: CmChannel,
@@ -38,6 +33,12 @@ impl Manager<'_> {
         look_up(&self.cm.lock().channels, verb, channel)
     }
 
+    pub(super) fn manager(&self) -> Manager<'_> {
+        Manager(self)
+    }
+}
+
+impl Manager<'_> {
     pub(super) fn cm_id(&self, verb: Verb, id: CmId) -> Result<Arc<Id>> {
         look_up(&self.cm.lock().ids, verb, id)
     }

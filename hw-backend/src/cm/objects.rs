@@ -1,6 +1,7 @@
 //! Event channels and ids.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -14,7 +15,8 @@ use verbs_api::{
 
 use crate::errno::made;
 use crate::owner::Owned;
-use crate::wait::set_nonblocking;
+use crate::reactor::Source;
+use crate::wait::{duplicate, set_nonblocking};
 
 /// The objects of rdma_cm. Fields are dropped in this order.
 #[derive(Debug, Default)]
@@ -37,9 +39,17 @@ pub(super) type Contexts = BTreeMap<usize, (Context, Option<PdHandle>)>;
 pub(crate) struct EventChannel {
     pub(super) raw: Owned<rdma_event_channel>,
     pub(super) waiters: AtomicU32,
+    pub(crate) events: Source,
 }
 
 impl EventChannel {
+    /// A duplicate of its descriptor.
+    pub(crate) fn fd(&self, verb: Verb) -> Result<OwnedFd> {
+        // SAFETY: the channel is live.
+        let fd = |channel: *mut rdma_event_channel| duplicate(verb, unsafe { (*channel).fd });
+        self.raw.with(verb, fd)?
+    }
+
     /// `rdma_create_event_channel`
     pub(super) fn new(verb: Verb) -> Result<Self> {
         open(verb)?;
@@ -56,6 +66,7 @@ impl EventChannel {
             // SAFETY: it is new.
             raw: unsafe { Owned::new(raw) },
             waiters: AtomicU32::new(0),
+            events: Source::default(),
         };
         // SAFETY: the channel is live.
         set_nonblocking(verb, unsafe { (*raw).fd })?;

@@ -29,6 +29,12 @@ pub(super) const MODELS: &[Model] = &[
     )
     .search(BOUNDED),
     Model::holds(
+        "owned.task_waits_for_one_cq",
+        &["CQ-ARM-31", "CHAN-29", "CHAN-34"],
+        task,
+    )
+    .search(BOUNDED),
+    Model::holds(
         "owned.dropped_while_its_event_is_read",
         &["CHAN-35", "CHAN-36", "CQ-DESTROY-03"],
         dropped,
@@ -150,6 +156,30 @@ fn channel_wait(harness: &Harness) -> Outcome {
     let ends = peer.join()?;
     consumer.join()?;
     drop(ends);
+    Ok(())
+}
+
+/// A completion may come at any step of a task: before it looks, while it registers, while it
+/// sleeps.
+fn task(harness: &Harness) -> Outcome {
+    let mut rig = rig(harness, 1, 2)?;
+    let End { cq, near, far } = rig.ends.remove(0);
+    let consumer = harness.spawn("task", move |harness| {
+        harness.block_on(async {
+            let mut left = 2;
+            while left > 0 {
+                left -= cq.next().await?.count();
+            }
+            Ok::<_, Error>(())
+        })
+    });
+    let peer = harness.spawn("peer", move |_| {
+        send(&near)?;
+        send(&near).map(|()| near)
+    });
+    let near = peer.join()?;
+    consumer.join()?;
+    drop((near, far));
     Ok(())
 }
 

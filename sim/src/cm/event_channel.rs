@@ -48,6 +48,8 @@ impl Channels {
         self.busy = unused.is_err().then_some(channel);
         unused?;
         self.note_change(index);
+        // No thread waits on it, but tasks may.
+        self.wakeups.add(Wakeup::CmEvent(channel));
         self.table.remove(index);
         Ok(())
     }

@@ -110,6 +110,8 @@ impl Cqs {
         let channel = self.channels.remove(index);
         base.remove_object(channel.handle.context(), Object::CompChannel, index);
         base.queue_changed(EventQueue::Channel(channel.handle), channel.events.watched);
+        // No thread waits on it, but tasks may.
+        base.wakeups.add(Wakeup::Event(channel.handle));
     }
 
     /// The number of unread events in a queue, and the number queued so far.

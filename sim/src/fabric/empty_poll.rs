@@ -13,24 +13,35 @@ use verbs_api::{Cq, Verb};
 use super::Fabric;
 use super::schedule::Due;
 use crate::device::Moment;
+use crate::time::Time;
 
 impl Fabric {
     /// Moves the clock for a program that polls a CQ and finds nothing.
     pub(crate) fn empty_poll(&mut self, node: u32, cq: Cq) {
-        let (before, now) = (self.moment(), self.now());
+        let before = self.moment();
         let cqs = &mut self.node_mut(node).device.cqs;
         let Some(is_still) = cqs.look_mut(cq).begin(before) else {
             return;
         };
-        let horizon = now.after(self.config.horizon);
+        self.step_for_poll(is_still);
+        let after = self.moment();
+        self.node_mut(node).device.cqs.look_mut(cq).end(after);
+    }
+
+    /// Takes the next step if it is a packet, or if nothing else moves the clock.
+    pub(super) fn step_for_poll(&mut self, is_still: bool) {
+        let (now, horizon) = (self.now(), self.horizon());
         let limit = match self.next_due(horizon) {
             Some((at, Due::Packet | Due::DelayedPacket)) => at,
             _ if is_still => horizon,
             _ => now,
         };
         self.step(limit);
-        let after = self.moment();
-        self.node_mut(node).device.cqs.look_mut(cq).end(after);
+    }
+
+    /// How far polls and tasks that wait move the clock at most.
+    pub(super) fn horizon(&self) -> Time {
+        self.now().after(self.config.horizon)
     }
 
     /// Notes that a call has succeeded. Polls are counted where they find something.
@@ -46,7 +57,7 @@ impl Fabric {
         }
     }
 
-    fn moment(&self) -> Moment {
+    pub(super) fn moment(&self) -> Moment {
         (self.activity, self.now())
     }
 }

@@ -22,6 +22,7 @@ mod recorder;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod rules;
 mod schedule;
+mod tasks;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod waits;
 
@@ -51,6 +52,7 @@ use cm_bridge::CmBridge;
 use recorder::Recorder;
 use rules::{Rules, Verdict};
 use schedule::{Due, Schedule};
+use tasks::Tasks;
 use waits::Waits;
 pub(crate) use waits::{WaitFor, Waiting};
 
@@ -81,6 +83,7 @@ pub(crate) struct Fabric {
     pub(crate) site: Option<Site>,
     /// The threads that wait in a verb.
     pub(crate) waits: Waits,
+    tasks: Tasks,
     /// Batches of a layer over the verbs that were not posted when the program ends.
     pub(crate) unposted: Vec<Unposted>,
     /// The connection manager.
@@ -150,6 +153,7 @@ impl Fabric {
             closed: false,
             site: None,
             waits: Waits::default(),
+            tasks: Tasks::default(),
             unposted: Vec::new(),
             cm_bridge: CmBridge::new(&config),
             gateway: Gateway::of(&config),

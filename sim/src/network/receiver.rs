@@ -107,8 +107,11 @@ impl Drop for Receiver {
             self.runtime
                 .with(|fabric| fabric.manage(|manager, _| manager.end_all()));
             sockets.stop();
-            // The thread has already reported its panic.
-            let _ = thread.join();
+            // A waker that this thread has called may drop the last owner of the simulation.
+            if thread.thread().id() != thread::current().id() {
+                // The thread has already reported its panic.
+                let _ = thread.join();
+            }
         }
     }
 }

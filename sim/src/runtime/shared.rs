@@ -4,8 +4,9 @@
 //! each verb is one step, and no other thread can see half of it. There is also no second lock that
 //! could be taken in the wrong order.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+use std::{fmt, mem};
 
 use verbs_api::lab::{LostWakeup, Stall};
 use verbs_api::site::Site;
@@ -131,10 +132,27 @@ impl Runtime {
 
     #[cold]
     fn pass_on_wakeups(&self, fabric: &mut Fabric) {
-        let Fabric { wakeups, waits, .. } = fabric;
+        let mut wakeups = mem::take(&mut fabric.wakeups);
         for wakeup in wakeups.drain(..) {
-            self.roster.woken(waits.wake(wakeup));
+            self.roster.woken(fabric.waits.wake(wakeup));
+            fabric.wake_tasks(wakeup);
         }
+        // It keeps its room.
+        fabric.wakeups = wakeups;
+    }
+
+    /// Wakes what waits for the effects of a call that goes on, before it sleeps. Returns whether
+    /// the lock was released for that.
+    fn wake_before_sleep(&self, fabric: &mut MutexGuard<'_, Fabric>) -> bool {
+        self.wake(fabric);
+        let (site, woken) = (fabric.site, fabric.take_woken_tasks());
+        let are_woken = !woken.is_empty();
+        if are_woken {
+            MutexGuard::unlocked(fabric, || woken.into_iter().for_each(Waker::wake));
+            self.tell_time(fabric);
+            fabric.site = site;
+        }
+        are_woken
     }
 
     /// Repeats `attempt` until it succeeds, fails, or the wait is over. `place` is the node of the
@@ -199,7 +217,7 @@ impl Runtime {
                         return Err(self.stalled(fabric, place, verb, wait_for));
                     }
                     // The lock was released, so the condition may hold by now.
-                    if self.exchange_packets(fabric, &mut polls) {
+                    if self.exchange_packets(fabric, &mut polls) || self.wake_before_sleep(fabric) {
                         continue;
                     }
                     self.sleep(fabric, waiting, deadline);
@@ -226,7 +244,6 @@ impl Runtime {
                 _ => {}
             }
         };
-        self.wake(fabric);
         count(fabric, true);
         let needs_others = self.config.mode == Mode::Inline && !deadline.comes_alone();
         // Wakeups come with the lock held: none is missed between the check and the sleep.
@@ -247,7 +264,13 @@ impl Runtime {
     }
 
     /// The error of a wait that nothing will end.
-    fn stalled(&self, fabric: &Fabric, place: u32, verb: Verb, wait_for: WaitFor) -> Error {
+    pub(crate) fn stalled(
+        &self,
+        fabric: &Fabric,
+        place: u32,
+        verb: Verb,
+        wait_for: WaitFor,
+    ) -> Error {
         let mut stall = Stall::default();
         stall.waiting_for = wait_for.to_string();
         stall.now = fabric.now().since_start();
@@ -316,12 +339,21 @@ impl Runtime {
         // The callback may use the simulator, so it runs without the lock.
         if let Some(watch) = self.watch.get() {
             let fresh = watch.take(&mut fabric);
-            self.unlock(fabric);
+            self.release(fabric);
             watch.tell(&fresh);
             return result;
         }
-        self.unlock(fabric);
+        self.release(fabric);
         result
+    }
+
+    /// Releases the lock, and does what must be done without it.
+    #[inline(always)]
+    fn release(&self, mut fabric: MutexGuard<'_, Fabric>) {
+        let has_tasks = fabric.has_tasks();
+        let woken = has_tasks.then(|| fabric.take_woken_tasks());
+        self.unlock(fabric);
+        woken.into_iter().flatten().for_each(Waker::wake);
     }
 
     fn note_turn(&self, fabric: &Fabric) {

@@ -55,7 +55,9 @@ impl Drop for TimerThread {
         if let Some(clock) = &self.runtime.clock {
             clock.end();
         }
-        if let Some(thread) = self.thread.lock().take() {
+        // A waker that this thread has called may drop the last owner of the simulation.
+        let is_other = |of: &JoinHandle<()>| of.thread().id() != thread::current().id();
+        if let Some(thread) = self.thread.lock().take().filter(is_other) {
             // The thread has already reported its panic.
             let _ = thread.join();
         }

@@ -3,10 +3,12 @@
 
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
+use std::task::Waker;
 
 use verbs_api::lab::TraceEvent;
 use verbs_api::{
-    Capabilities, Context, Cq, Handle, Mr, Object, PostError, Qp, Result, SendWr, Verb, Wait, Wc,
+    Capabilities, Context, Cq, EventSource, Handle, Mr, Object, PostError, Qp, Result, SendWr,
+    Verb, Wait, Wc,
 };
 
 use super::sim::Sim;
@@ -220,6 +222,39 @@ impl Sim {
                     })
             })
         })
+    }
+
+    /// Wakes a task when the next event is queued.
+    pub(crate) fn wake_task(&self, source: EventSource, waker: &Waker) -> Result<()> {
+        let verb = source.verb();
+        let (node, wait_for) = match source {
+            EventSource::CompChannel(of) => (Some(self.node(verb, of)?), WaitFor::Event(of)),
+            EventSource::Async(of) => {
+                let node = self.node_of(verb, Object::Context, of)?;
+                (Some(node), WaitFor::AsyncEvent(of))
+            }
+            EventSource::CmChannel(of) => (None, WaitFor::CmEvent(of)),
+        };
+        self.runtime.check_thread(verb)?;
+        let place = node.unwrap_or(self.runtime.config.nodes);
+        let wakeup = wait_for.ended_by();
+        let replaced = self.runtime.with(|fabric| {
+            if let Some(node) = node {
+                fabric.node(node).device.base.check_alive(verb).by(verb)?;
+            }
+            let is_due = fabric.has_unread(source, place).by(verb)?;
+            if is_due || fabric.step_for_task(wakeup) {
+                fabric.call_waker(waker.clone());
+                return Ok(None);
+            }
+            if fabric.closed {
+                return Err(self.runtime.stalled(fabric, place, verb, wait_for));
+            }
+            Ok(fabric.keep_waker(wakeup, place, waker.clone()))
+        })?;
+        // The lock is free: a task may end with its last waker.
+        drop(replaced);
+        Ok(())
     }
 
     /// Duplicates the descriptor of a queue of events.

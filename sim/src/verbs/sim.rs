@@ -3,6 +3,7 @@
 #[cfg(unix)]
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::task::Waker;
 
 use verbs_api::behavior::Declared;
 use verbs_api::cm::Cm;
@@ -10,11 +11,12 @@ use verbs_api::lab::Lab;
 use verbs_api::{
     Access, Advice, AdviseFlags, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause,
     CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr,
-    DeviceAttrEx, DeviceInfo, Dm, DmInit, DriverObject, Ece, Element, Error, ErrorKind, Gid,
-    GidEntry, Handle, InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind,
-    MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpState, QpType,
-    RcParams, RecvWr, ReregError, Result, RtValues, SendWr, Sge, Srq, SrqAttr, SrqAttrMask,
-    SrqInit, Td, Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd, XrcdInit, connect,
+    DeviceAttrEx, DeviceInfo, Dm, DmInit, DriverObject, Ece, Element, Error, ErrorKind,
+    EventSource, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit, Mw,
+    MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
+    QpState, QpType, RcParams, RecvWr, ReregError, Result, RtValues, SendWr, Sge, Srq, SrqAttr,
+    SrqAttrMask, SrqInit, Td, Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd, XrcdInit,
+    connect,
 };
 
 use super::diagnose::Strict;
@@ -519,6 +521,10 @@ impl Verbs for Sim {
     #[cfg(unix)]
     fn export_dmabuf(&self, context: Context, length: usize) -> Result<OwnedFd> {
         self.exported(context, length)
+    }
+
+    fn wake_on(&self, source: EventSource, waker: &Waker) -> Result<()> {
+        self.wake_task(source, waker)
     }
 
     #[cfg(unix)]

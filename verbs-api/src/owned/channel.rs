@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use super::life::{self, Owner, object};
+use super::tasks::Tasks;
 use super::{Context, Cq, cq};
 use crate::error::{Result, Verb};
+use crate::event::EventSource;
 use crate::handle;
 use crate::site::{Site, Standing};
 use crate::sync::Mutex;
@@ -22,6 +24,7 @@ struct Parts {
     handle: handle::CompChannel,
     context: Context,
     state: Mutex<State>,
+    tasks: Tasks,
 }
 
 #[derive(Default)]
@@ -66,10 +69,12 @@ impl Context {
         let handle = self.verbs().create_comp_channel(self.handle())?;
         let context = self.clone();
         let state = Mutex::default();
+        let tasks = Tasks::new(EventSource::CompChannel(handle));
         Ok(CompChannel(Owner::new(Parts {
             handle,
             context,
             state,
+            tasks,
         })))
     }
 }
@@ -91,6 +96,11 @@ impl CompChannel {
     #[cfg(unix)]
     pub fn fd(&self) -> Result<std::os::fd::OwnedFd> {
         self.context().verbs().channel_fd(self.handle())
+    }
+
+    /// The tasks that wait. None of them sleeps while a CQ may have completions without an event.
+    pub(super) fn tasks(&self) -> &Tasks {
+        &self.0.tasks
     }
 
     /// How many CQs are attached.

@@ -7,9 +7,11 @@ use std::sync::{Arc, Weak};
 
 use super::ledger::Clock;
 use super::life::{DestroyError, Owner, Parts, Remains, still_held};
+use super::tasks::Tasks;
 use crate::capability::Capabilities;
 use crate::device::{DeviceAttr, Gid, PortAttr, RtValues};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
+use crate::event::EventSource;
 use crate::handle::{self, Handle, Object};
 use crate::site::{Site, Standing};
 use crate::sync::Mutex;
@@ -33,6 +35,7 @@ struct Inner {
     /// Objects that could not be destroyed when they were dropped. They hold this context: an
     /// object that can never be destroyed leaks, with all it was made from.
     kept: Mutex<Vec<Box<dyn Remains>>>,
+    tasks: Tasks,
 }
 
 /// An object in [`Inner::objects`]: what it is, and the index and generation of its handle.
@@ -68,6 +71,7 @@ impl Context {
             srqs_made: Mutex::default(),
             clock: Clock::default(),
             kept: Mutex::default(),
+            tasks: Tasks::new(EventSource::Async(handle)),
         }))
     }
 
@@ -145,6 +149,11 @@ impl Context {
     /// The time of what is posted, and of what is forgotten.
     pub(super) fn clock(&self) -> &Clock {
         &self.0.clock
+    }
+
+    /// The tasks that wait for asynchronous events.
+    pub(super) fn tasks(&self) -> &Tasks {
+        &self.0.tasks
     }
 
     /// Lets events find an object by its handle, until it [leaves](Self::leave).

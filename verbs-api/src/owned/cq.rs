@@ -180,6 +180,7 @@ impl<'a> CqBuilder<'a> {
                 // They have armed the others, and do not know this one yet.
                 cq.0.arm(&mut cq.0.state.lock())?;
             }
+            channel.tasks().wake();
         }
         Ok(cq)
     }
@@ -281,11 +282,14 @@ impl Cq {
 
     /// Puts it into its channel's list of those that may have completions.
     pub(super) fn list(&self) {
-        if let Some(channel) = self.channel()
-            && !std::mem::replace(&mut self.0.state.lock().listed, true)
-        {
+        let Some(channel) = self.channel() else {
+            return;
+        };
+        let was_listed = std::mem::replace(&mut self.0.state.lock().listed, true);
+        if !was_listed {
             channel.list(&self.0);
         }
+        channel.tasks().wake();
     }
 
     /// It has been taken from that list.

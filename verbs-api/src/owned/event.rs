@@ -88,6 +88,16 @@ impl Context {
         }
     }
 
+    /// The next asynchronous event: [`get_async_event`](Self::get_async_event) for a task of any
+    /// executor. An event is taken only as the future returns it.
+    ///
+    /// # Errors
+    /// The errors of `get_async_event` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    pub async fn next_async_event(&self) -> Result<AsyncEvent> {
+        let look = || self.get_async_event(Wait::Poll);
+        self.tasks().until(&**self.verbs(), look).await
+    }
+
     /// A descriptor that is readable exactly while an asynchronous event is queued
     /// ([`Verbs::async_fd`](crate::Verbs::async_fd)).
     ///

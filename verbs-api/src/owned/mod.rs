@@ -15,7 +15,8 @@
 //!   ([`Completion::qp_context`]). The program may choose both freely, and let any number of QPs
 //!   share a CQ. Completions come as an iterator, or in a buffer of the caller's.
 //! - **Waiting.** [`Cq::wait`] and [`CompChannel::wait`] arm, poll again, wait and acknowledge in
-//!   the order that never loses a completion.
+//!   the order that never loses a completion. For tasks of any executor each wait has a future,
+//!   such as [`Cq::next`] and [`Connection::until_established`]. Dropping it loses nothing.
 //! - **Connecting.** [`Cm`] has listeners, requests, routes and connections, each with events and a
 //!   descriptor of its own.
 //!
@@ -108,6 +109,7 @@ mod qp;
 mod shared;
 mod sources;
 mod srq;
+mod tasks;
 mod td;
 mod wait;
 mod wr;

@@ -1,4 +1,5 @@
-//! Waiting for completions, of one CQ and of all on a channel, and for their events.
+//! Waiting for completions, of one CQ and of all on a channel, and for their events: in threads,
+//! and in tasks.
 
 use core::fmt;
 
@@ -36,27 +37,55 @@ impl Cq {
     /// In the simulator `Stalled` if nothing can bring a completion any more. `Invalid` without a
     /// channel, `Usage` if other CQs are on it. Those of polling and arming.
     pub fn wait(&self, wait: Wait) -> Result<Option<Completions>> {
-        let refuse = |kind, problem| {
-            let what = "the cq";
-            let cause = Cause::Argument { what, problem };
-            Err(Error::new(Verb::GetCqEvent, kind, cause))
-        };
-        let Some(channel) = self.channel() else {
-            return refuse(ErrorKind::Invalid, "has no completion channel");
-        };
+        let channel = self.own_channel()?;
         loop {
             if let Some(completions) = look(self)? {
                 return Ok(Some(completions));
             }
             if channel.cqs() > 1 {
                 let problem = "is not alone on its channel: wait for them all, on the channel";
-                return refuse(ErrorKind::Usage, problem);
+                return Err(refused(ErrorKind::Usage, problem));
             }
             if channel.get_event(wait)?.is_none() {
                 return Ok(None);
             }
         }
     }
+
+    /// The next completions: [`wait`](Self::wait) for a task of any executor.
+    ///
+    /// Completions are taken only as the future returns them, so dropping it loses none. Several
+    /// tasks may wait, and threads too: all tasks are woken for each event, and each returns when
+    /// it has polled something.
+    ///
+    /// ```no_run
+    /// # use verbs_api::{Result, owned::Cq};
+    /// async fn print(cq: Cq) -> Result<()> {
+    ///     loop {
+    ///         for wc in cq.next().await? {
+    ///             println!("{wc}");
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of `wait` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    pub async fn next(&self) -> Result<Completions> {
+        let channel = self.own_channel()?;
+        channel.until(|| self.wait(Wait::Poll)).await
+    }
+
+    fn own_channel(&self) -> Result<&CompChannel> {
+        let lacks = || refused(ErrorKind::Invalid, "has no completion channel");
+        self.channel().ok_or_else(lacks)
+    }
+}
+
+fn refused(kind: ErrorKind, problem: &'static str) -> Error {
+    let what = "the cq";
+    let cause = Cause::Argument { what, problem };
+    Error::new(Verb::GetCqEvent, kind, cause)
 }
 
 impl CompChannel {
@@ -109,6 +138,28 @@ impl CompChannel {
                 return Ok(None);
             }
         }
+    }
+
+    /// The next completions of any CQ on the channel: [`wait`](Self::wait) for a task, as
+    /// [`Cq::next`] is for one CQ. A CQ that is attached while a task waits wakes it.
+    ///
+    /// # Errors
+    /// The errors of `wait` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    pub async fn next(&self) -> Result<Completions> {
+        self.until(|| self.wait(Wait::Poll)).await
+    }
+
+    /// The next event: [`get_event`](Self::get_event) for a task.
+    ///
+    /// # Errors
+    /// The errors of `get_event` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    pub async fn next_event(&self) -> Result<CqEvent> {
+        self.until(|| self.get_event(Wait::Poll)).await
+    }
+
+    async fn until<T>(&self, look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+        let verbs = self.context().verbs();
+        self.tasks().until(&**verbs, look).await
     }
 
     /// Takes the oldest event (`ibv_get_cq_event`), for programs that handle events themselves;

@@ -100,6 +100,15 @@ impl Resolving {
         Ok(None)
     }
 
+    /// The route: [`wait`](Self::wait) for a task of any executor.
+    ///
+    /// # Errors
+    /// The errors of `wait` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    pub async fn until_resolved(&mut self) -> Result<Route> {
+        let id = self.id()?.clone();
+        id.until(|| self.wait(Wait::Poll)).await
+    }
+
     /// A descriptor that is readable when [`wait`](Self::wait) has something to do ([`CmId::fd`]).
     ///
     /// # Errors

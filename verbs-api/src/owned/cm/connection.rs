@@ -17,7 +17,8 @@ use crate::verbs::Wait;
 /// queue pair that its datagrams go to, and the server answers.
 ///
 /// Only one thread may wait at a time: a second one could wait for an event that the first has
-/// read. Dropping the connection and its queue pair disconnects; dropping one of them does not.
+/// read. Any number of tasks may wait. Dropping the connection and its queue pair disconnects;
+/// dropping one of them does not.
 ///
 /// [`Cm`](super::Cm) has an example of both sides.
 pub struct Connection {
@@ -77,6 +78,15 @@ impl Connection {
         })
     }
 
+    /// The peer's parameters, once the connection is established:
+    /// [`established`](Self::established) for a task of any executor.
+    ///
+    /// # Errors
+    /// The errors of `established` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    pub async fn until_established(&self) -> Result<CmParam> {
+        self.id.until(|| self.established(Wait::Poll)).await
+    }
+
     /// Disconnects ([`cm::Cm::disconnect`](crate::cm::Cm::disconnect)). This queue pair goes to
     /// ERR, and its outstanding work is flushed. The peer's queue pair stays in RTS until the peer
     /// disconnects too (CM-40).
@@ -101,6 +111,14 @@ impl Connection {
     /// In the simulator `Stalled` if no event can come any more.
     pub fn disconnected(&self, wait: Wait) -> Result<Option<CmEvent>> {
         self.until(wait, |known| known.ended.clone().map(Ok))
+    }
+
+    /// The event by which the connection ends: [`disconnected`](Self::disconnected) for a task.
+    ///
+    /// # Errors
+    /// The errors of `disconnected` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    pub async fn until_disconnected(&self) -> Result<CmEvent> {
+        self.id.until(|| self.disconnected(Wait::Poll)).await
     }
 
     /// Takes events until `look` finds an answer in the facts.
@@ -128,6 +146,8 @@ impl Connection {
                 | CmEventType::DeviceRemoval => known.ended = Some(event),
                 _ => {}
             }
+            drop(known);
+            self.id.wake_tasks();
         }
     }
 }

@@ -7,9 +7,11 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use super::super::event::in_time;
+use super::super::tasks::Tasks;
 use super::{Cm, Context, failed};
 use crate::cm::{CmEvent, CmEventType, CmIdAttr, CmOption, CmParam, PortSpace, UdData};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
+use crate::event::EventSource;
 use crate::handle;
 use crate::site::{Site, Standing};
 use crate::verbs::Wait;
@@ -28,6 +30,7 @@ struct Inner {
     channel: handle::CmChannel,
     handle: handle::CmId,
     context: OnceLock<Context>,
+    tasks: Tasks,
 }
 
 impl CmId {
@@ -71,6 +74,7 @@ impl CmId {
             channel,
             handle,
             context: OnceLock::new(),
+            tasks: Tasks::new(EventSource::CmChannel(channel)),
         })))
     }
 
@@ -165,6 +169,14 @@ impl CmId {
         Ok(None)
     }
 
+    /// Where to send, once a group is joined: [`joined`](Self::joined) for a task.
+    ///
+    /// # Errors
+    /// The errors of `joined` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    pub async fn until_joined(&self) -> Result<UdData> {
+        self.until(|| self.joined(Wait::Poll)).await
+    }
+
     /// Leaves a multicast group.
     ///
     /// # Errors
@@ -188,6 +200,25 @@ impl CmId {
             raw.ack_cm_event(event)?;
         }
         Ok(event)
+    }
+
+    /// The next event: [`get_event`](Self::get_event) for a task.
+    ///
+    /// # Errors
+    /// The errors of `get_event` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    pub async fn next_event(&self) -> Result<CmEvent> {
+        self.until(|| self.get_event(Wait::Poll)).await
+    }
+
+    /// What `look` finds in events, for a task.
+    pub(super) async fn until<T>(&self, look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+        let verbs = self.cm().verbs();
+        self.0.tasks.until(&**verbs, look).await
+    }
+
+    /// Wakes the tasks that wait: what was read may be what they wait for.
+    pub(super) fn wake_tasks(&self) {
+        self.0.tasks.wake();
     }
 
     /// A descriptor that is readable exactly while an event is queued

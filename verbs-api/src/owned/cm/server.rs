@@ -55,6 +55,14 @@ impl Listener {
         }
         Ok(None)
     }
+
+    /// The next request: [`get_request`](Self::get_request) for a task of any executor.
+    ///
+    /// # Errors
+    /// The errors of `get_request` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
+    pub async fn next_request(&self) -> Result<Request> {
+        self.id.until(|| self.get_request(Wait::Poll)).await
+    }
 }
 
 /// A client that asks. It is [accepted](Self::accept), or refused: dropping it refuses it, too.

@@ -1,0 +1,129 @@
+//! The tasks that wait for events: their wakers, and in stepped mode how they move the clock.
+//!
+//! A waker is called without the lock, because it may do anything: drop a task, for example, which
+//! then destroys its objects.
+//!
+//! In stepped mode the executor does not know of the clock. So no task sleeps while anything is to
+//! come: a task that finds nothing takes a step, as an empty poll does, and is woken again at once.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::task::Waker;
+
+use verbs_api::EventSource;
+
+use super::Fabric;
+use crate::config::Mode;
+use crate::device::{EventQueue, Moment, Result, Wakeup};
+
+/// The tasks that wait.
+#[derive(Default)]
+pub(crate) struct Tasks {
+    /// For each source of events the waker of the last call, and where its wakeups come from.
+    asleep: BTreeMap<Wakeup, (Waker, u32)>,
+    /// Those to be called once the lock is free.
+    woken: Vec<Waker>,
+    round: Round,
+}
+
+/// Looks of tasks at one moment. It is over when the first of them looks again: each that can go on
+/// has had its turn by then.
+#[derive(Default)]
+struct Round {
+    first: Option<Wakeup>,
+    at: Moment,
+    looks: u32,
+}
+
+/// Looks after which a round is over although the first task does not come back.
+const PATIENCE: u32 = 10_000;
+
+impl Round {
+    /// A task looks. Returns whether the round is over.
+    fn is_over(&mut self, task: Wakeup, now: Moment) -> bool {
+        if self.at != now {
+            (self.first, self.at, self.looks) = (Some(task), now, 0);
+            return false;
+        }
+        self.looks += 1;
+        self.first == Some(task) || self.looks > PATIENCE
+    }
+}
+
+impl Fabric {
+    /// Keeps a waker until the wakeup comes, from the node with this index or, for the number of
+    /// nodes, from the connection manager. Returns the waker that it replaces, which must be
+    /// dropped without the lock.
+    pub(crate) fn keep_waker(&mut self, wakeup: Wakeup, place: u32, waker: Waker) -> Option<Waker> {
+        let replaced = self.tasks.asleep.insert(wakeup, (waker, place));
+        if replaced.is_none() {
+            self.count_waiting(place, true);
+        }
+        replaced.map(|(waker, _)| waker)
+    }
+
+    /// Whether an event of a source, which is on the node with this index, is queued.
+    pub(crate) fn has_unread(&self, source: EventSource, node: u32) -> Result<bool> {
+        let on_node = |of| {
+            let device = &self.node(node).device;
+            device.cqs.event_queue(&device.base, of)
+        };
+        let (unread, _) = match source {
+            EventSource::CompChannel(of) => on_node(EventQueue::Channel(of)),
+            EventSource::Async(of) => on_node(EventQueue::Async(of)),
+            EventSource::CmChannel(of) => self.cm_bridge.manager.channels.queue(of),
+        }?;
+        Ok(unread > 0)
+    }
+
+    /// Lets a waker be called once the lock is free.
+    pub(crate) fn call_waker(&mut self, waker: Waker) {
+        self.tasks.woken.push(waker);
+    }
+
+    /// Lets the wakers be called that wait for this.
+    pub(crate) fn wake_tasks(&mut self, wakeup: Wakeup) {
+        if let Wakeup::Anything = wakeup {
+            for (waker, place) in mem::take(&mut self.tasks.asleep).into_values() {
+                self.count_waiting(place, false);
+                self.call_waker(waker);
+            }
+        } else if let Some((waker, place)) = self.tasks.asleep.remove(&wakeup) {
+            self.count_waiting(place, false);
+            self.call_waker(waker);
+        }
+    }
+
+    /// Lets a task that found nothing take a step. Returns whether it has to look again.
+    pub(crate) fn step_for_task(&mut self, task: Wakeup) -> bool {
+        let can_step = self.can_step();
+        if can_step {
+            let now = self.moment();
+            let is_still = self.tasks.round.is_over(task, now);
+            self.step_for_poll(is_still);
+        }
+        can_step
+    }
+
+    /// Whether a task takes steps, and there is one to take.
+    fn can_step(&mut self) -> bool {
+        let horizon = self.horizon();
+        self.config.mode == Mode::Stepped
+            && (self.schedule.next_turn().is_some() || self.next_due(horizon).is_some())
+    }
+
+    /// Whether there are tasks to take care of.
+    #[inline(always)]
+    pub(crate) fn has_tasks(&self) -> bool {
+        !self.tasks.woken.is_empty() || !self.tasks.asleep.is_empty()
+    }
+
+    /// Takes the wakers that are to be called once the lock is free.
+    #[cold]
+    pub(crate) fn take_woken_tasks(&mut self) -> Vec<Waker> {
+        if !self.tasks.asleep.is_empty() && self.can_step() {
+            self.wake_tasks(Wakeup::Anything);
+        }
+        mem::take(&mut self.tasks.woken)
+    }
+}
