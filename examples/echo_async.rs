@@ -27,23 +27,31 @@ async fn main() -> Result {
     let all = (Ipv4Addr::UNSPECIFIED, 0).into();
     let listener = Listener::bind(&cm, PortSpace::Tcp, all)?;
     let address = SocketAddr::new(ip, listener.local_addr()?.port());
-    let (mut servers, mut clients) = (JoinSet::new(), JoinSet::new());
+    let listening = tokio::spawn(listen(listener));
+    let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
         clients.spawn(call(cm.clone(), address));
     }
-    for _ in 0..CLIENTS {
-        servers.spawn(serve(listener.next_request().await?));
-    }
     while let Some(done) = clients.join_next().await {
         done??;
+    }
+    let echoed = listening.await??;
+    println!("{echoed} messages of {SIZE} bytes from {CLIENTS} clients were echoed");
+    assert_eq!(echoed, CLIENTS * MESSAGES);
+    Ok(())
+}
+
+/// Serves each client, and counts the messages of all.
+async fn listen(listener: Listener) -> Result<u64> {
+    let mut servers = JoinSet::new();
+    for _ in 0..CLIENTS {
+        servers.spawn(serve(listener.next_request().await?));
     }
     let mut echoed = 0;
     while let Some(done) = servers.join_next().await {
         echoed += done??;
     }
-    println!("{echoed} messages of {SIZE} bytes from {CLIENTS} clients were echoed");
-    assert_eq!(echoed, CLIENTS * MESSAGES);
-    Ok(())
+    Ok(echoed)
 }
 
 /// Waits for `count` successful completions.

@@ -227,6 +227,17 @@ fn tasks_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
     served.and(called)
 }
 
+/// In virtual time no timer fires while a task can go on: the client does not ask again before the
+/// server has had its turn.
+#[test]
+fn tasks_connect_before_any_timeout() {
+    let sim = Arc::new(Sim::new(SimConfig::new()));
+    let cm = Cm::new(sim.clone()).unwrap();
+    tasks_meet_talk_and_part(&cm, SocketAddr::new(SIM0.into(), 0)).unwrap();
+    let time = sim.now();
+    assert!(time < Duration::from_millis(1), "{time:?}");
+}
+
 /// The id is destroyed after its queue pair, whichever the program drops first; then the peer is
 /// notified of the end.
 fn dropping_everything_in_any_order_ends_the_connection(cm: &Cm, at: SocketAddr) -> Result<()> {

@@ -84,10 +84,14 @@ impl<'b> FreshQp<'b> {
         self.setup.modify_qp(self.end.qp, &attr, mask)
     }
 
-    /// One transition, with the attributes it requires.
+    /// One transition, with the attributes it requires. SQD ends with the send queue drained.
     pub(crate) fn go(&self, to: QpState) -> Result {
         let from = self.setup.state(self.end.qp)?;
-        Ok(self.change(to, required(self.end.qp_type, from, to))?)
+        self.change(to, required(self.end.qp_type, from, to))?;
+        if to == QpState::Sqd {
+            self.setup.until_sq_drained(self.end.qp)?;
+        }
+        Ok(())
     }
 
     /// All transitions that lead from the present state to this one.

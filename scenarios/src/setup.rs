@@ -324,6 +324,14 @@ impl<'v> Setup<'v> {
         }
     }
 
+    /// Waits until a queue pair in SQD has no work under way. Devices refuse any change but that
+    /// to ERR or RESET before that.
+    pub fn until_sq_drained(&self, qp: Qp) -> Result {
+        let drained =
+            || Ok((!self.query_qp(qp, QpAttrMask::STATE)?.attr.sq_draining).then_some(()));
+        self.until("sq_draining is 0", drained).rule("QP-STATE-12")
+    }
+
     /// Makes a blocking call, in a thread of its own, and lets `release` end the wait.
     /// Returns what the call gives. The call must not return before `release`.
     pub fn waits_until<T: Send>(

@@ -1,4 +1,4 @@
-//! An executor for tasks: it polls a task only after it was woken, so a lost wake-up is a hang.
+//! An executor for tasks: it polls a task only after it was woken, so a lost wake-up is a failure.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -7,9 +7,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 /// A task without a result.
 pub(crate) type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// How long all tasks may sleep.
+const WATCH: Duration = Duration::from_secs(60);
 
 /// Runs tasks in this thread, which sleeps while none was woken.
 pub(crate) fn run<'a>(tasks: impl IntoIterator<Item = Task<'a>>) {
@@ -18,12 +22,15 @@ pub(crate) fn run<'a>(tasks: impl IntoIterator<Item = Task<'a>>) {
         tasks: Mutex::new((0..tasks.len()).collect()),
         thread: thread::current(),
     });
+    let mut polled_at = Instant::now();
     while tasks.iter().any(Option::is_some) {
         let next = woken.tasks.lock().unwrap().pop_front();
         let Some(index) = next else {
-            thread::park();
+            assert!(polled_at.elapsed() < WATCH, "a wake-up was lost");
+            thread::park_timeout(WATCH);
             continue;
         };
+        polled_at = Instant::now();
         let woken = woken.clone();
         let waker = Waker::from(Arc::new(WakeTask { woken, index }));
         let polled = tasks[index].as_mut().map(|task| {

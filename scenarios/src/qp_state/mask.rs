@@ -71,6 +71,9 @@ fn in_each_state(setup: &Setup<'_>, qp_type: QpType) -> Result {
         let changed = setup.modify_qp(a.end.qp, &nonsense(to), M::STATE);
         let case = format!("{qp_type}, {from} to {to}");
         in_case(&case, changed.rule(RULE))?;
+        if to == QpState::Sqd {
+            setup.until_sq_drained(a.end.qp)?;
+        }
         let after = a.query()?.attr;
         let expected = QpAttr {
             qp_state: to,

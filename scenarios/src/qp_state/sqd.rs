@@ -67,6 +67,7 @@ fn held_sends_run_before_later_ones(setup: &Setup<'_>) -> Result {
         b.recv(wr_id, 8)?;
     }
     setup.modify(a.qp, QpModify::to(QpState::Sqd))?;
+    setup.until_sq_drained(a.qp)?;
     for wr_id in 0..3 {
         a.send(wr_id, 8).rule(RULE)?;
     }
@@ -126,8 +127,7 @@ scenario!(idle_queue_is_drained_at_once: "QP-STATE-12"; needs MODIFY_CONNECT);
 fn idle_queue_is_drained_at_once(setup: &Setup<'_>) -> Result {
     let Pair { a, .. } = setup.rc_pair()?;
     setup.modify(a.qp, QpModify::to(QpState::Sqd))?;
-    let drained = || Ok((!setup.query_qp(a.qp, M::STATE)?.attr.sq_draining).then_some(()));
-    setup.until("sq_draining is 0", drained).rule("QP-STATE-12")
+    setup.until_sq_drained(a.qp)
 }
 
 /// RTS to SQD, with notification.
