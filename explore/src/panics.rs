@@ -6,8 +6,15 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// What the panic of this thread said, while its panics are caught.
-    static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// The last panic of this thread, while its panics are caught.
+    static CAUGHT: RefCell<Option<Said>> = const { RefCell::new(None) };
+}
+
+/// What a panic said.
+#[derive(Default)]
+struct Said {
+    place: String,
+    message: String,
 }
 
 /// Runs `f`; a panic of this thread is an error that says what it said, and where.
@@ -18,7 +25,7 @@ pub(crate) fn caught<T>(f: impl FnOnce() -> T) -> Result<T, String> {
         panic::set_hook(Box::new(move |info| {
             let ours = CAUGHT.with_borrow_mut(|caught| match caught {
                 Some(said) => {
-                    *said = words(info);
+                    said.add(info);
                     true
                 }
                 None => false,
@@ -28,19 +35,24 @@ pub(crate) fn caught<T>(f: impl FnOnce() -> T) -> Result<T, String> {
             }
         }));
     });
-    let before = CAUGHT.replace(Some(String::new()));
+    let before = CAUGHT.replace(Some(Said::default()));
     let result = panic::catch_unwind(AssertUnwindSafe(f));
     let said = CAUGHT.replace(before).unwrap_or_default();
-    result.map_err(|_| said)
+    result.map_err(|_| format!("panicked{}: {}", said.place, said.message))
 }
 
-fn words(info: &panic::PanicHookInfo<'_>) -> String {
-    let text = info.payload().downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| info.payload().downcast_ref::<&str>().copied());
-    let message = text.unwrap_or("a panic without a message");
-    match info.location() {
-        Some(at) => format!("panicked at {}:{}: {message}", at.file(), at.line()),
-        None => format!("panicked: {message}"),
+impl Said {
+    fn add(&mut self, info: &panic::PanicHookInfo<'_>) {
+        let text = info.payload().downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| info.payload().downcast_ref::<&str>().copied());
+        let message = text.unwrap_or("a panic without a message");
+        // An executor passes on the panic of a task, with its name: the place is that of the task.
+        if self.message.is_empty() || !message.ends_with(&self.message) {
+            let at = info.location();
+            let place = at.map(|at| format!(" at {}:{}", at.file(), at.line()));
+            self.place = place.unwrap_or_default();
+        }
+        message.clone_into(&mut self.message);
     }
 }
 
@@ -58,6 +70,18 @@ mod tests {
             "{error}"
         );
         assert_eq!(caught(|| 7), Ok(7));
+    }
+
+    #[test]
+    fn one_that_is_passed_on_has_the_place_of_the_first() {
+        let error = caught(|| {
+            let inner = || panic!("no cq {}", 7);
+            let passed_on = panic::catch_unwind(inner).map_err(|_| ());
+            passed_on.unwrap_or_else(|()| panic!("task reader: no cq 7"));
+        });
+        let line = line!() - 4;
+        let said = format!("panics.rs:{line}: task reader: no cq 7");
+        assert!(error.clone().unwrap_err().ends_with(&said), "{error:?}");
     }
 
     #[test]

@@ -40,6 +40,7 @@
 //! | `verbs` | the traits `Verbs`, `Cm` and `Lab` |
 //! | `network` | packets to and from other processes, by UDP (feature `network`) |
 //! | `diagnosis` | the mistakes of a program |
+//! | `rt` | an executor of async tasks on the clock of a simulation |
 //!
 //! `diagnosis` has two halves. The core writes facts and problems to its journal, and names
 //! nothing else of it, except that `cm` counts with its words and `runtime` passes on its findings.
@@ -84,6 +85,8 @@ mod node;
 mod packet;
 mod qp;
 mod rng;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
+pub mod rt;
 mod runtime;
 mod storage;
 mod subnet;

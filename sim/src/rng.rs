@@ -13,6 +13,8 @@ pub(crate) enum Purpose {
     Fault = 1 << 24,
     /// Choices of the connection manager: ports, and the numbers in its messages.
     Cm = 3 << 28,
+    /// Which task runs next.
+    Tasks = 5 << 28,
     /// Which data is placed late.
     Placement = 7 << 27,
     /// Keys. Each node has a stream from here on.
@@ -37,6 +39,12 @@ impl Random {
     pub(crate) fn per_million(&mut self, rate: u32) -> bool {
         // Widening multiplication: the bias of one in 2^32 is far below one in a million.
         (u64::from(self.0.next_u32()) * 1_000_000) >> 32 < u64::from(rate)
+    }
+
+    /// A number below `count`, which is not 0.
+    pub(crate) fn below(&mut self, count: usize) -> usize {
+        // Widening multiplication: the bias is far below one in 2^32 for few choices.
+        ((u128::from(self.0.next_u64()) * count as u128) >> 64) as usize
     }
 
     /// Any number.

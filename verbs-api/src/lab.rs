@@ -6,7 +6,7 @@
 //! | [`Lab`] | the test controls ([`Verbs::lab`]) |
 //! | [`Fault`], [`FaultGuard`] | what goes wrong on purpose |
 //! | [`TraceRecord`], [`TappedPacket`] | what happened |
-//! | [`Stall`], [`LostWakeup`] | why a wait cannot end |
+//! | [`Stall`], [`LostWakeup`], [`TaskWait`] | why a wait cannot end |
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::verbs::Verbs;
 
 pub use crate::fault::{Effect, Fault, FaultGuard, FaultId, Firing, PacketFilter, When};
 pub use crate::packet::{CmMessage, PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
-pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
+pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TaskWait, TimerReport};
 pub use crate::trace::{TraceEvent, TraceRecord};
 
 /// The test controls of a simulator ([`Verbs::lab`]). Object-safe, like `Verbs`.
@@ -60,6 +60,22 @@ pub trait Lab {
     /// [`Stalled`](crate::ErrorKind::Stalled) if that is not reached within the horizon (120 s by
     /// default), with the timers that still run: an endless RNR retry, for instance.
     fn settle(&self) -> Result<()>;
+
+    /// Holds the clock for an executor of tasks, or lets it go. While it is held, only
+    /// [`advance`](Self::advance), [`step`](Self::step) and [`settle`](Self::settle) move it: an
+    /// empty poll and [`Verbs::wake_on`] take no step, and a verb that may wait fails with `Usage`,
+    /// because a task waits by a future.
+    ///
+    /// # Errors
+    /// `NotSupported` if waits do not move the clock; `Usage` if it is held already.
+    fn hold_clock(&self, held: bool) -> Result<()>;
+
+    /// How much time passes at most until a wait without a limit, or `settle`, gives up.
+    fn horizon(&self) -> Duration;
+
+    /// The waits of tasks by [`Verbs::wake_on`]. An executor asks when no task can run and no step
+    /// is left, so that nothing ends them; a diagnosis of the program reports them from then on.
+    fn stalled_tasks(&self) -> Vec<TaskWait>;
 
     /// Declares that no more work will come: each thread that waits for an event, now or later,
     /// gets [`Cause::LostWakeup`](crate::Cause::LostWakeup) unless an event is queued.

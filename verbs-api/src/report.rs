@@ -1,10 +1,12 @@
 //! What a backend reports about a wait that cannot end.
 
 use core::fmt;
+use core::task::Waker;
 use core::time::Duration;
 
 use crate::event::Element;
 use crate::handle::{CompChannel, Cq};
+use crate::site::Site;
 
 /// The pending request for a notification on a CQ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,6 +123,32 @@ impl fmt::Display for Stall {
             )?;
         }
         Ok(())
+    }
+}
+
+/// A wait of tasks for one source of events ([`Verbs::wake_on`](crate::Verbs::wake_on)).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TaskWait {
+    /// What they wait for, and how it stands.
+    pub stall: Stall,
+    /// The number of the node that has the source. `None` for events of rdma_cm.
+    pub node: Option<u32>,
+    /// Where the last of them began to wait, if it is known.
+    pub site: Option<Site>,
+    /// Wakes them.
+    pub waker: Waker,
+}
+
+impl TaskWait {
+    /// A wait, for backends.
+    pub const fn new(stall: Stall, node: Option<u32>, site: Option<Site>, waker: Waker) -> Self {
+        Self {
+            stall,
+            node,
+            site,
+            waker,
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use verbs_api::lab::{Fault, FaultId, Firing, Lab, Limit, Live, TappedPacket, TraceRecord};
+use verbs_api::lab::{
+    Fault, FaultId, Firing, Lab, Limit, Live, TappedPacket, TaskWait, TraceRecord,
+};
 use verbs_api::{AsyncEventType, Context, Gid, Mr, Mtu, Result, Srq, Verbs};
 
 use super::Checked;
@@ -25,6 +27,9 @@ impl Lab for Checked {
         fn next_due(&self) -> Option<Duration>;
         fn activity(&self) -> u64;
         fn is_idle(&self) -> bool;
+        fn hold_clock(&self, held: bool) -> Result<()>;
+        fn horizon(&self) -> Duration;
+        fn stalled_tasks(&self) -> Vec<TaskWait>;
         fn close(&self);
         fn inject(&self, fault: Fault) -> Result<FaultId>;
         fn remove(&self, fault: FaultId) -> Result<u64>;

@@ -54,6 +54,7 @@ pub(crate) use fact::{
 pub(crate) use journal::{DestroyedQp, Journal};
 
 pub use problem::{Problem, Unposted};
+pub(crate) use report::is_own;
 pub use suppressions::Suppressions;
 pub(crate) use words::counted;
 pub use words::{Names, PlainNames};

@@ -22,7 +22,7 @@ use crate::packet::DropReason;
 use crate::verbs::diagnose::BlockedThread;
 
 /// Whether a place is inside this crate: Rust knows no other caller of a `dyn Verbs`.
-fn is_own(site: &Site) -> bool {
+pub(crate) fn is_own(site: &Site) -> bool {
     let own = file!().trim_end_matches("diagnosis/report.rs");
     match site {
         Site::Source(location) => location.file().starts_with(own),

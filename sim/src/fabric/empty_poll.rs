@@ -7,6 +7,7 @@
 //! and nothing to do. Unread completions and events do not hold time back.
 //!
 //! A program polls, arms and polls again: the second poll is part of the first, and moves nothing.
+//! While an executor holds the clock, no poll moves it.
 
 use verbs_api::{Cq, Verb};
 
@@ -18,6 +19,9 @@ use crate::time::Time;
 impl Fabric {
     /// Moves the clock for a program that polls a CQ and finds nothing.
     pub(crate) fn empty_poll(&mut self, node: u32, cq: Cq) {
+        if self.is_held {
+            return;
+        }
         let before = self.moment();
         let cqs = &mut self.node_mut(node).device.cqs;
         let Some(is_still) = cqs.look_mut(cq).begin(before) else {

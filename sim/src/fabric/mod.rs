@@ -84,6 +84,8 @@ pub(crate) struct Fabric {
     /// The threads that wait in a verb.
     pub(crate) waits: Waits,
     tasks: Tasks,
+    /// Whether an executor holds the clock: polls and tasks do not move it, and no call waits.
+    pub(crate) is_held: bool,
     /// Batches of a layer over the verbs that were not posted when the program ends.
     pub(crate) unposted: Vec<Unposted>,
     /// The connection manager.
@@ -154,6 +156,7 @@ impl Fabric {
             site: None,
             waits: Waits::default(),
             tasks: Tasks::default(),
+            is_held: false,
             unposted: Vec::new(),
             cm_bridge: CmBridge::new(&config),
             gateway: Gateway::of(&config),

@@ -3,8 +3,9 @@
 //! A waker is called without the lock, because it may do anything: drop a task, for example, which
 //! then destroys its objects.
 //!
-//! In stepped mode the executor does not know of the clock. So no task sleeps while anything is to
+//! In stepped mode most executors do not know of the clock. So no task sleeps while anything is to
 //! come: a task that finds nothing takes a step, as an empty poll does, and is woken again at once.
+//! An executor that holds the clock takes the steps itself.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -12,15 +13,15 @@ use std::task::Waker;
 
 use verbs_api::EventSource;
 
-use super::Fabric;
+use super::{Fabric, Waiting};
 use crate::config::Mode;
 use crate::device::{EventQueue, Moment, Result, Wakeup};
 
 /// The tasks that wait.
 #[derive(Default)]
 pub(crate) struct Tasks {
-    /// For each source of events the waker of the last call, and where its wakeups come from.
-    asleep: BTreeMap<Wakeup, (Waker, u32)>,
+    /// For each source of events the waker of the last call, and its wait.
+    asleep: BTreeMap<Wakeup, (Waker, Waiting)>,
     /// Those to be called once the lock is free.
     woken: Vec<Waker>,
     round: Round,
@@ -51,15 +52,20 @@ impl Round {
 }
 
 impl Fabric {
-    /// Keeps a waker until the wakeup comes, from the node with this index or, for the number of
-    /// nodes, from the connection manager. Returns the waker that it replaces, which must be
+    /// Keeps a waker until the wait is over. Returns the waker that it replaces, which must be
     /// dropped without the lock.
-    pub(crate) fn keep_waker(&mut self, wakeup: Wakeup, place: u32, waker: Waker) -> Option<Waker> {
-        let replaced = self.tasks.asleep.insert(wakeup, (waker, place));
+    pub(crate) fn keep_waker(&mut self, waiting: Waiting, waker: Waker) -> Option<Waker> {
+        let wakeup = waiting.wait_for.ended_by();
+        let replaced = self.tasks.asleep.insert(wakeup, (waker, waiting));
         if replaced.is_none() {
-            self.count_waiting(place, true);
+            self.count_waiting(waiting.place, true);
         }
         replaced.map(|(waker, _)| waker)
+    }
+
+    /// The waits of tasks, and their wakers.
+    pub(crate) fn waiting_tasks(&self) -> Vec<(Waker, Waiting)> {
+        self.tasks.asleep.values().cloned().collect()
     }
 
     /// Whether an event of a source, which is on the node with this index, is queued.
@@ -84,12 +90,12 @@ impl Fabric {
     /// Lets the wakers be called that wait for this.
     pub(crate) fn wake_tasks(&mut self, wakeup: Wakeup) {
         if let Wakeup::Anything = wakeup {
-            for (waker, place) in mem::take(&mut self.tasks.asleep).into_values() {
-                self.count_waiting(place, false);
+            for (waker, waiting) in mem::take(&mut self.tasks.asleep).into_values() {
+                self.count_waiting(waiting.place, false);
                 self.call_waker(waker);
             }
-        } else if let Some((waker, place)) = self.tasks.asleep.remove(&wakeup) {
-            self.count_waiting(place, false);
+        } else if let Some((waker, waiting)) = self.tasks.asleep.remove(&wakeup) {
+            self.count_waiting(waiting.place, false);
             self.call_waker(waker);
         }
     }
@@ -109,6 +115,7 @@ impl Fabric {
     fn can_step(&mut self) -> bool {
         let horizon = self.horizon();
         self.config.mode == Mode::Stepped
+            && !self.is_held
             && (self.schedule.next_turn().is_some() || self.next_due(horizon).is_some())
     }
 

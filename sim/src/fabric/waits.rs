@@ -45,6 +45,20 @@ impl WaitFor {
         matches!(self, Self::Acknowledgement(_) | Self::CmAcknowledgement(_))
     }
 
+    /// The futures by which a task waits for it.
+    pub(crate) fn futures(self) -> &'static str {
+        match self {
+            Self::Event(_) | Self::Edge(_) => {
+                "`Cq::next`, or `CompChannel::next` and `CompChannel::next_event`"
+            }
+            Self::AsyncEvent(_) => "`Context::next_async_event`",
+            Self::CmEvent(_) => {
+                "`Listener::next_request`, `Resolving::until_resolved`, `CmId::next_event` and the like"
+            }
+            _ => "none, but without a second thread nothing ends it",
+        }
+    }
+
     /// What ends the wait, apart from [`Wakeup::Anything`].
     pub(crate) fn ended_by(self) -> Wakeup {
         match self {

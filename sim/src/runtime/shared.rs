@@ -166,6 +166,14 @@ impl Runtime {
         wait_for: WaitFor,
         mut attempt: impl FnMut(&mut Fabric) -> Result<R, Refusal>,
     ) -> Result<R> {
+        if fabric.is_held && wait != Wait::Poll && !wait_for.needs_other_thread() {
+            let text = format!(
+                "an executor runs tasks on this thread, and a call that may wait for {wait_for} would hold up them all: \
+                 await {}, or pass Wait::Poll",
+                wait_for.futures()
+            );
+            return Err(Refusal::usage(text).by(verb));
+        }
         let start = fabric.now();
         let waiting = Waiting {
             call: verb.name(),
@@ -263,14 +271,8 @@ impl Runtime {
         count(fabric, false);
     }
 
-    /// The error of a wait that nothing will end.
-    pub(crate) fn stalled(
-        &self,
-        fabric: &Fabric,
-        place: u32,
-        verb: Verb,
-        wait_for: WaitFor,
-    ) -> Error {
+    /// How it stands with what a wait at this place ([`Waiting::place`]) is for.
+    pub(crate) fn stall(fabric: &Fabric, place: u32, wait_for: WaitFor) -> Stall {
         let mut stall = Stall::default();
         stall.waiting_for = wait_for.to_string();
         stall.now = fabric.now().since_start();
@@ -279,6 +281,18 @@ impl Runtime {
             stall.channel = Some(channel);
             (stall.queued_events, stall.cqs) = cqs.channel_report(channel);
         }
+        stall
+    }
+
+    /// The error of a wait that nothing will end.
+    pub(crate) fn stalled(
+        &self,
+        fabric: &Fabric,
+        place: u32,
+        verb: Verb,
+        wait_for: WaitFor,
+    ) -> Error {
+        let mut stall = Self::stall(fabric, place, wait_for);
         let cause = match stall.channel {
             Some(channel) if fabric.closed => {
                 Cause::LostWakeup(Box::new(LostWakeup::new(channel, stall.cqs)))
@@ -381,11 +395,14 @@ impl Runtime {
         }
     }
 
-    /// Works on the fabric and wakes every waiting thread: see [`with`](Self::with).
+    /// Works on the fabric and wakes every waiting thread: see [`with`](Self::with). While an
+    /// executor holds the clock there is none, and its tasks wait for nothing but events.
     pub(crate) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
         self.with(|fabric| {
             let result = run(fabric);
-            fabric.wakeups.push(Wakeup::Anything);
+            if !fabric.is_held {
+                fabric.wakeups.push(Wakeup::Anything);
+            }
             result
         })
     }

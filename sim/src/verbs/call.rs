@@ -16,7 +16,7 @@ use super::trace_args::{self, TraceArgs};
 use crate::config::Mode;
 use crate::device::{self, Answer, EventQueue, Refusal, Refused};
 use crate::direct::keeps_paths;
-use crate::fabric::{Fabric, WaitFor};
+use crate::fabric::{Fabric, WaitFor, Waiting};
 #[cfg(unix)]
 use crate::memory;
 use crate::node::Node;
@@ -225,6 +225,7 @@ impl Sim {
     }
 
     /// Wakes a task when the next event is queued.
+    #[track_caller]
     pub(crate) fn wake_task(&self, source: EventSource, waker: &Waker) -> Result<()> {
         let verb = source.verb();
         let (node, wait_for) = match source {
@@ -250,7 +251,15 @@ impl Sim {
             if fabric.closed {
                 return Err(self.runtime.stalled(fabric, place, verb, wait_for));
             }
-            Ok(fabric.keep_waker(wakeup, place, waker.clone()))
+            let waiting = Waiting {
+                call: verb.name(),
+                wait_for,
+                place,
+                since: fabric.now(),
+                site: fabric.site,
+                is_main: false,
+            };
+            Ok(fabric.keep_waker(waiting, waker.clone()))
         })?;
         // The lock is free: a task may end with its last waker.
         drop(replaced);

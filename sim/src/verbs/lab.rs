@@ -3,16 +3,21 @@
 use core::time::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use verbs_api::lab::{Fault, FaultId, Firing, Lab, Limit, Live, Stall, TappedPacket, TraceRecord};
+use verbs_api::lab::{
+    Fault, FaultId, Firing, Lab, Limit, Live, Stall, TappedPacket, TaskWait, TraceRecord,
+};
 use verbs_api::{
     AsyncEventType, Cause, Context, Error, ErrorKind, Gid, Handle, Mr, Mtu, Result, Srq, Verb,
     Verbs,
 };
 
 use super::sim::Sim;
+use crate::config::Mode;
 use crate::device::{Answer, Refusal, Refused, in_range, invalid};
+use crate::diagnosis::is_own;
 use crate::fabric::Fabric;
 use crate::node::Node;
+use crate::runtime::Runtime;
 use crate::time::Time;
 
 /// Numbers the fault rules of all simulations. No decision and no output of a run depends on it.
@@ -56,6 +61,43 @@ impl Lab for Sim {
             .with(|fabric| (fabric.now().since_start(), fabric.timers()));
         let cause = Cause::Stall(Box::new(stall));
         Err(Error::new(Verb::Lab, ErrorKind::Stalled, cause))
+    }
+
+    fn hold_clock(&self, held: bool) -> Result<()> {
+        self.runtime.check_thread(Verb::Lab)?;
+        if self.runtime.config.mode != Mode::Stepped {
+            let text =
+                "only in Mode::Stepped, the default, can tasks have the clock for themselves";
+            let cause = Cause::Text(text.into());
+            return Err(Error::new(Verb::Lab, ErrorKind::NotSupported, cause));
+        }
+        self.runtime.with(|fabric| {
+            if held && fabric.is_held {
+                let text = "an executor holds the clock of this simulation already";
+                return Err(Refusal::usage(text.to_owned()).by(Verb::Lab));
+            }
+            fabric.is_held = held;
+            Ok(())
+        })
+    }
+
+    fn horizon(&self) -> Duration {
+        self.runtime.config.horizon
+    }
+
+    fn stalled_tasks(&self) -> Vec<TaskWait> {
+        let nodes = self.runtime.config.nodes;
+        self.runtime.with(|fabric| {
+            let waits = fabric.waiting_tasks().into_iter();
+            let stalled = waits.map(|(waker, waiting)| {
+                fabric.note_endless(&waiting);
+                let stall = Runtime::stall(fabric, waiting.place, waiting.wait_for);
+                let node = Some(waiting.place).filter(|node| *node < nodes);
+                let site = waiting.site.filter(|site| !is_own(site));
+                TaskWait::new(stall, node, site, waker)
+            });
+            stalled.collect()
+        })
     }
 
     fn close(&self) {

@@ -523,6 +523,7 @@ impl Verbs for Sim {
         self.exported(context, length)
     }
 
+    #[track_caller]
     fn wake_on(&self, source: EventSource, waker: &Waker) -> Result<()> {
         self.wake_task(source, waker)
     }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::tasks::from_here;
 use super::{Context, Cq, Qp, Srq, XrcRecvQp};
 use crate::error::{ErrorKind, Result};
 use crate::event::{self, AsyncEventType};
@@ -93,9 +94,12 @@ impl Context {
     ///
     /// # Errors
     /// The errors of `get_async_event` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
-    pub async fn next_async_event(&self) -> Result<AsyncEvent> {
-        let look = || self.get_async_event(Wait::Poll);
-        self.tasks().until(&**self.verbs(), look).await
+    #[track_caller]
+    pub fn next_async_event(&self) -> impl Future<Output = Result<AsyncEvent>> {
+        from_here(async move {
+            let look = || self.get_async_event(Wait::Poll);
+            self.tasks().until(&**self.verbs(), look).await
+        })
     }
 
     /// A descriptor that is readable exactly while an asynchronous event is queued

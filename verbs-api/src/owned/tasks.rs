@@ -1,6 +1,7 @@
 //! Tasks that wait for events, as futures for any executor.
 
 use core::future::poll_fn;
+use core::pin::pin;
 use core::task::{Poll, Waker};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::task::Wake;
 
 use crate::error::Result;
 use crate::event::EventSource;
+use crate::site::{Site, Standing};
 use crate::sync::Mutex;
 use crate::verbs::Verbs;
 
@@ -61,6 +63,20 @@ impl Tasks {
                 Ok(()) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(error)),
             }
+        })
+        .await
+    }
+}
+
+/// A future of the program: verbs that it calls are called from where this function is called.
+#[track_caller]
+pub(super) fn from_here<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    let site = Site::here();
+    async move {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            let _standing = Standing::at(site);
+            future.as_mut().poll(context)
         })
         .await
     }

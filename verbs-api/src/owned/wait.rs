@@ -4,6 +4,7 @@
 use core::fmt;
 
 use super::event::in_time;
+use super::tasks::from_here;
 use super::{CompChannel, Completions, Cq};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::verbs::Wait;
@@ -71,9 +72,12 @@ impl Cq {
     ///
     /// # Errors
     /// The errors of `wait` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
-    pub async fn next(&self) -> Result<Completions> {
-        let channel = self.own_channel()?;
-        channel.until(|| self.wait(Wait::Poll)).await
+    #[track_caller]
+    pub fn next(&self) -> impl Future<Output = Result<Completions>> {
+        from_here(async move {
+            let channel = self.own_channel()?;
+            channel.until(|| self.wait(Wait::Poll)).await
+        })
     }
 
     fn own_channel(&self) -> Result<&CompChannel> {
@@ -145,16 +149,18 @@ impl CompChannel {
     ///
     /// # Errors
     /// The errors of `wait` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
-    pub async fn next(&self) -> Result<Completions> {
-        self.until(|| self.wait(Wait::Poll)).await
+    #[track_caller]
+    pub fn next(&self) -> impl Future<Output = Result<Completions>> {
+        from_here(self.until(|| self.wait(Wait::Poll)))
     }
 
     /// The next event: [`get_event`](Self::get_event) for a task.
     ///
     /// # Errors
     /// The errors of `get_event` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
-    pub async fn next_event(&self) -> Result<CqEvent> {
-        self.until(|| self.get_event(Wait::Poll)).await
+    #[track_caller]
+    pub fn next_event(&self) -> impl Future<Output = Result<CqEvent>> {
+        from_here(self.until(|| self.get_event(Wait::Poll)))
     }
 
     async fn until<T>(&self, look: impl FnMut() -> Result<Option<T>>) -> Result<T> {

@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use super::super::tasks::from_here;
 use super::id::is_id;
 use super::{Cm, CmId, Connection, failed};
 use crate::cm::{CmEventType, ConnParam, PortSpace};
@@ -104,9 +105,12 @@ impl Resolving {
     ///
     /// # Errors
     /// The errors of `wait` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
-    pub async fn until_resolved(&mut self) -> Result<Route> {
-        let id = self.id()?.clone();
-        id.until(|| self.wait(Wait::Poll)).await
+    #[track_caller]
+    pub fn until_resolved(&mut self) -> impl Future<Output = Result<Route>> {
+        from_here(async move {
+            let id = self.id()?.clone();
+            id.until(|| self.wait(Wait::Poll)).await
+        })
     }
 
     /// A descriptor that is readable when [`wait`](Self::wait) has something to do ([`CmId::fd`]).

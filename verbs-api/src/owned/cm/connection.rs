@@ -1,5 +1,6 @@
 //! Connections.
 
+use super::super::tasks::from_here;
 use super::id::is_id;
 use super::{CmId, failed};
 use crate::cm::{CmEvent, CmEventType, CmParam};
@@ -83,8 +84,9 @@ impl Connection {
     ///
     /// # Errors
     /// The errors of `established` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
-    pub async fn until_established(&self) -> Result<CmParam> {
-        self.id.until(|| self.established(Wait::Poll)).await
+    #[track_caller]
+    pub fn until_established(&self) -> impl Future<Output = Result<CmParam>> {
+        from_here(self.id.until(|| self.established(Wait::Poll)))
     }
 
     /// Disconnects ([`cm::Cm::disconnect`](crate::cm::Cm::disconnect)). This queue pair goes to
@@ -117,8 +119,9 @@ impl Connection {
     ///
     /// # Errors
     /// The errors of `disconnected` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
-    pub async fn until_disconnected(&self) -> Result<CmEvent> {
-        self.id.until(|| self.disconnected(Wait::Poll)).await
+    #[track_caller]
+    pub fn until_disconnected(&self) -> impl Future<Output = Result<CmEvent>> {
+        from_here(self.id.until(|| self.disconnected(Wait::Poll)))
     }
 
     /// Takes events until `look` finds an answer in the facts.

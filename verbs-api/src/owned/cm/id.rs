@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use super::super::event::in_time;
-use super::super::tasks::Tasks;
+use super::super::tasks::{Tasks, from_here};
 use super::{Cm, Context, failed};
 use crate::cm::{CmEvent, CmEventType, CmIdAttr, CmOption, CmParam, PortSpace, UdData};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
@@ -173,8 +173,9 @@ impl CmId {
     ///
     /// # Errors
     /// The errors of `joined` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
-    pub async fn until_joined(&self) -> Result<UdData> {
-        self.until(|| self.joined(Wait::Poll)).await
+    #[track_caller]
+    pub fn until_joined(&self) -> impl Future<Output = Result<UdData>> {
+        from_here(self.until(|| self.joined(Wait::Poll)))
     }
 
     /// Leaves a multicast group.
@@ -206,8 +207,9 @@ impl CmId {
     ///
     /// # Errors
     /// The errors of `get_event` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
-    pub async fn next_event(&self) -> Result<CmEvent> {
-        self.until(|| self.get_event(Wait::Poll)).await
+    #[track_caller]
+    pub fn next_event(&self) -> impl Future<Output = Result<CmEvent>> {
+        from_here(self.until(|| self.get_event(Wait::Poll)))
     }
 
     /// What `look` finds in events, for a task.

@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 
+use super::super::tasks::from_here;
 use super::id::is_id;
 use super::{Cm, CmId, Connection, failed};
 use crate::cm::{CmEventType, CmParam, ConnParam, PortSpace};
@@ -60,8 +61,9 @@ impl Listener {
     ///
     /// # Errors
     /// The errors of `get_request` and of [`Verbs::wake_on`](crate::Verbs::wake_on).
-    pub async fn next_request(&self) -> Result<Request> {
-        self.id.until(|| self.get_request(Wait::Poll)).await
+    #[track_caller]
+    pub fn next_request(&self) -> impl Future<Output = Result<Request>> {
+        from_here(self.id.until(|| self.get_request(Wait::Poll)))
     }
 }
 

@@ -1,0 +1,88 @@
+//! The error of a run in which no task can go on.
+
+use core::fmt::Write;
+use std::collections::BTreeMap;
+
+use verbs_api::lab::TaskWait;
+use verbs_api::{Cause, Error, ErrorKind, Verb};
+
+use super::Executor;
+
+impl Executor<'_> {
+    /// Names each task, what it waits for, since when and where, and how each CQ and channel
+    /// stands that a task waits for.
+    pub(super) fn stalled(&self) -> Error {
+        let is_vain = self.0.is_vain();
+        let waits = self.0.lab.stalled_tasks();
+        let mut text = headline(&waits).to_owned();
+        let _ = write!(text, " at {:?}: no task can go on, ", self.now());
+        text += match (is_vain, self.0.lab.next_due()) {
+            (true, _) => "those that yield and sleep do so again and again",
+            (false, None) => "and nothing is in flight",
+            (false, Some(_)) => "and the horizon is reached while timers still run",
+        };
+        let waits_for = self.waits_for(&waits);
+        for (number, task) in &*self.0.tasks.borrow() {
+            let _ = write!(text, "\n  {}, since {:?}: ", task.name, task.ran);
+            text += &match waits_for.get(number) {
+                Some(waits) => waits.join(", or "),
+                None if is_vain => "yields, or something outside of the simulation".to_owned(),
+                None => "something outside of the simulation".to_owned(),
+            };
+        }
+        let cause = Cause::Text(text.into());
+        Error::new(Verb::Lab, ErrorKind::Stalled, cause)
+    }
+
+    /// What each task waits for. The run is over, so that it does not matter that they are woken.
+    fn waits_for(&self, waits: &[TaskWait]) -> BTreeMap<u64, Vec<String>> {
+        let ready = &self.0.ready;
+        let mut found = BTreeMap::<u64, Vec<String>>::new();
+        for wait in waits {
+            for number in ready.woken_by(&wait.waker) {
+                found.entry(number).or_default().push(described(wait));
+            }
+        }
+        for (at, waker) in self.0.sleepers.all() {
+            for number in ready.woken_by(&waker) {
+                found.entry(number).or_default().push(format!("{at:?}"));
+            }
+        }
+        for task in self.0.tasks.borrow().values() {
+            let joiner = task.joiner.borrow();
+            for number in joiner.iter().flat_map(|waker| ready.woken_by(waker)) {
+                let end = format!("the end of {}", task.name);
+                found.entry(number).or_default().push(end);
+            }
+        }
+        found
+    }
+}
+
+/// A completion that waits in a CQ, and no event for it: the usual sign of a wrong order of polling
+/// and arming.
+fn headline(waits: &[TaskWait]) -> &'static str {
+    let mut cqs = waits.iter().flat_map(|wait| &wait.stall.cqs);
+    if cqs.any(|cq| cq.unpolled > 0) {
+        "lost wake-up"
+    } else {
+        "deadlock"
+    }
+}
+
+fn described(wait: &TaskWait) -> String {
+    let mut text = wait.stall.waiting_for.clone();
+    if let Some(node) = wait.node {
+        let _ = write!(text, " of sim{node}");
+    }
+    if let Some(site) = wait.site {
+        let _ = write!(text, " ({site})");
+    }
+    if wait.stall.channel.is_some() {
+        let _ = write!(text, ", {} queued", wait.stall.queued_events);
+    }
+    for cq in &wait.stall.cqs {
+        let _ = write!(text, "; {cq}");
+    }
+    text
+}
