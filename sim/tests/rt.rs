@@ -324,8 +324,8 @@ fn a_task_that_is_aborted_or_left_is_dropped() -> Result<()> {
         assert_eq!(sim.stalled_tasks().len(), 1);
         task.abort();
         assert!(drops[0].get());
-        let nobody = sim.live(near.cq.context().handle())?;
-        assert_eq!(nobody.qps, 1, "that of the task is destroyed");
+        let live = sim.live(near.cq.context().handle())?;
+        assert_eq!(live.qps, 1, "that of the task is destroyed");
 
         let task = rt.spawn("fresh", async move { drop(fresh) });
         task.abort();

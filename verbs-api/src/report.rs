@@ -130,7 +130,7 @@ impl fmt::Display for Stall {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskWait {
-    /// What they wait for, and how it stands.
+    /// What they wait for, and the state of that.
     pub stall: Stall,
     /// The number of the node that has the source. `None` for events of rdma_cm.
     pub node: Option<u32>,

@@ -2,7 +2,7 @@
 
 use verbs_api::behavior::{Errno, SqRelease};
 use verbs_api::{
-    Cq, ErrorKind, PostError, QpAttrMask, QpCap, QpState, QpType, RecvWr, SendWr, WcStatus,
+    Arm, Cq, ErrorKind, PostError, QpAttrMask, QpCap, QpState, QpType, RecvWr, SendWr, WcStatus,
 };
 
 use super::refused;
@@ -214,9 +214,11 @@ fn done_receive_keeps_its_slot_until_it_is_polled(setup: &Setup<'_>) -> Result {
     for wr_id in 0..u64::from(most) {
         b.recv(wr_id, 8)?;
     }
+    // The send may complete before the receive does.
+    setup.arm(b.recv_cq, Arm::NEXT)?;
     a.send(1, 8)?;
     setup.successes(a.send_cq, 1)?;
-    setup.settle()?;
+    setup.expect_event(b.channel, b.recv_cq, RULE)?;
     let room = [b.sge(b.landing(), 8)];
     let next = [RecvWr::new(most.into(), &room)];
     let release = match setup.post_recv(b.qp, &next) {

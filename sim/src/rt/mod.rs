@@ -45,8 +45,8 @@
 //! ```
 //!
 //! If no task can go on, the run ends with an error that names them all: what each waits for, since
-//! when and where, and the state of the CQs. A program whose tasks do nothing but sleep and yield is
-//! stuck after 100,000 turns. One that does more, and never ends, runs forever: bound it by
+//! when and where, and the state of the CQs. A program whose tasks do nothing but sleep and yield
+//! is stuck after 100,000 turns. One that does more, and never ends, runs forever: bound it by
 //! [`Executor::timeout`].
 //!
 //! A call that may wait, such as [`Cq::wait`](verbs_api::owned::Cq::wait) with
@@ -100,8 +100,9 @@ pub enum Order {
 /// around one. Calls before and after the run may wait and poll as usual.
 ///
 /// # Errors
-/// Those of `main`. `Stalled` if no task can go on, as the [module](self) says; `NotSupported` for a
-/// device without a clock of its own; `Usage` within another run on the simulation.
+/// The errors that `main` returns. `Stalled` if no task can go on, as the [module](self)
+/// says; `NotSupported` for a device without a clock of its own; `Usage` within another run on the
+/// simulation.
 ///
 /// # Panics
 /// If a task panics: with its name.

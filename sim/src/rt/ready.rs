@@ -31,7 +31,8 @@ impl Ready {
         Arc::new(TaskWaker { ready, task }).into()
     }
 
-    /// Takes the task that runs next: of so many, the one with the index that `draw` returns.
+    /// Takes the task that runs next. `draw` returns its index, below the number of tasks that
+    /// can run.
     pub(super) fn take(&self, draw: impl FnOnce(usize) -> usize) -> Option<u64> {
         let mut queues = self.0.lock();
         let count = queues.woken.len();

@@ -17,10 +17,10 @@ const MAIN: u64 = 0;
 /// How long a turn of tasks that yield takes.
 const TURN: Duration = Duration::from_micros(1);
 
-/// Vain turns, in which nothing happens but that tasks yield, before time passes as if they waited.
+/// Turns in which nothing happens but that tasks yield, before time passes as if they waited.
 const TURNS: u32 = 1000;
 
-/// Vain turns, in which tasks do nothing but yield and sleep, before the run counts as stuck.
+/// Turns in which tasks do nothing but yield and sleep, before the run counts as stuck.
 const PATIENCE: u32 = 100_000;
 
 impl<'a> Executor<'a> {
@@ -68,7 +68,7 @@ impl<'a> Executor<'a> {
         number
     }
 
-    /// Drops all tasks, those too that start meanwhile.
+    /// Drops all tasks, those too that start while others are dropped.
     pub(super) fn end(&self) {
         loop {
             let first = self.0.tasks.borrow_mut().pop_first();
@@ -184,16 +184,16 @@ impl<'a> Executor<'a> {
 }
 
 impl State<'_> {
-    /// Counts a turn. Returns how many in a row, with this one, were vain.
+    /// Counts a turn. Returns in how many in a row, with this one, nothing happened on the fabric.
     fn count_turn(&self) -> u32 {
-        let is_vain = self.activity.get() == self.lab.activity();
+        let is_idle = self.activity.get() == self.lab.activity();
         self.turns
-            .set(if is_vain { self.turns.get() + 1 } else { 0 });
+            .set(if is_idle { self.turns.get() + 1 } else { 0 });
         self.turns.get()
     }
 
     /// Whether tasks do nothing but yield and sleep.
-    pub(super) fn is_vain(&self) -> bool {
+    pub(super) fn is_busy_waiting(&self) -> bool {
         self.turns.get() >= PATIENCE || self.ready.has_yielded()
     }
 }

@@ -9,14 +9,14 @@ use verbs_api::{Cause, Error, ErrorKind, Verb};
 use super::Executor;
 
 impl Executor<'_> {
-    /// Names each task, what it waits for, since when and where, and how each CQ and channel
-    /// stands that a task waits for.
+    /// Names each task, what it waits for, since when and where, and the state of each
+    /// CQ and channel that a task waits for.
     pub(super) fn stalled(&self) -> Error {
-        let is_vain = self.0.is_vain();
+        let is_busy_waiting = self.0.is_busy_waiting();
         let waits = self.0.lab.stalled_tasks();
         let mut text = headline(&waits).to_owned();
         let _ = write!(text, " at {:?}: no task can go on, ", self.now());
-        text += match (is_vain, self.0.lab.next_due()) {
+        text += match (is_busy_waiting, self.0.lab.next_due()) {
             (true, _) => "those that yield and sleep do so again and again",
             (false, None) => "and nothing is in flight",
             (false, Some(_)) => "and the horizon is reached while timers still run",
@@ -26,7 +26,9 @@ impl Executor<'_> {
             let _ = write!(text, "\n  {}, since {:?}: ", task.name, task.ran);
             text += &match waits_for.get(number) {
                 Some(waits) => waits.join(", or "),
-                None if is_vain => "yields, or something outside of the simulation".to_owned(),
+                None if is_busy_waiting => {
+                    "yields, or something outside of the simulation".to_owned()
+                }
                 None => "something outside of the simulation".to_owned(),
             };
         }

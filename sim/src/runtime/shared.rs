@@ -271,7 +271,7 @@ impl Runtime {
         count(fabric, false);
     }
 
-    /// How it stands with what a wait at this place ([`Waiting::place`]) is for.
+    /// The state of what a wait at this place ([`Waiting::place`]) is for.
     pub(crate) fn stall(fabric: &Fabric, place: u32, wait_for: WaitFor) -> Stall {
         let mut stall = Stall::default();
         stall.waiting_for = wait_for.to_string();
