@@ -329,7 +329,7 @@ impl<'v> Setup<'v> {
     pub fn until_sq_drained(&self, qp: Qp) -> Result {
         let drained =
             || Ok((!self.query_qp(qp, QpAttrMask::STATE)?.attr.sq_draining).then_some(()));
-        self.until("sq_draining is 0", drained).rule("QP-STATE-12")
+        self.until("sq_draining is 0", drained)
     }
 
     /// Makes a blocking call, in a thread of its own, and lets `release` end the wait.

@@ -5,7 +5,9 @@ use core::time::Duration;
 use std::fs;
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, ConnParam, PortSpace};
-use verbs_api::{Access, Context, CqInit, Handle, Pd, QpAttr, QpAttrMask, QpState, QpType, Wait};
+use verbs_api::{
+    Access, Context, CqInit, Handle, Pd, QpAttr, QpAttrMask, QpState, QpType, Transport, Wait,
+};
 
 use crate::asked;
 use crate::claim::{self, Claim};
@@ -180,6 +182,14 @@ impl<'b> Side<'b> {
         end_by(setup, parts, options, |init| {
             setup.cm_qp(init, cm.create_cm_qp(id, pd, init))
         })
+    }
+
+    /// Whether its devices are of iWARP.
+    pub(super) fn is_iwarp(&self) -> Result<bool> {
+        let devices = self.setup.devices()?;
+        Ok(devices
+            .first()
+            .is_some_and(|device| device.transport == Transport::Iwarp))
     }
 
     /// Removes an id and its queue pair.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use verbs_api::cm::{CmEventType as Kind, CmParam, ConnData, ConnParam, PortSpace};
+use verbs_api::cm::{CmParam, ConnData, ConnParam, PortSpace};
 use verbs_api::{ErrorKind, Wait};
 
 use super::link::{CmPair, sides};
-use super::refuse::NOBODY_LISTENS;
+use super::refuse::finds_no_listener;
 use crate::failure::{check, check_eq};
 use crate::{Failure, OfRule, Result, Setup, expect_err};
 
@@ -170,23 +170,16 @@ fn listener_takes_what_comes_to_its_port(setup: &Setup<'_>) -> Result {
     let (_, bound_at) = server.bound(PortSpace::Tcp)?;
     // Who is bound does not listen.
     let unserved = client.routed(PortSpace::Tcp, bound_at)?;
-    client.ask(unserved)?;
-    let event = client.expect(Kind::Rejected, unserved, "CM-25")?;
-    check_eq!("CM-25", event.status, NOBODY_LISTENS, "the status");
+    client.end(unserved)?;
+    finds_no_listener(&client, unserved)?;
     for (listener, to) in [(other, other_at), (cm_pair.listener, at)] {
         let id = client.routed(PortSpace::Tcp, to)?;
         client.ask(id)?;
         server.request(listener, "CM-26")?;
     }
     server.destroy(cm_pair.listener)?;
-    client.ask(cm_pair.id)?;
-    let event = client.expect(Kind::Rejected, cm_pair.id, "CM-25")?;
-    check_eq!(
-        "CM-25",
-        event.status,
-        NOBODY_LISTENS,
-        "the status when it is destroyed"
-    );
+    client.end(cm_pair.id)?;
+    finds_no_listener(&client, cm_pair.id)?;
     server.no_event("CM-26")
 }
 

@@ -127,7 +127,7 @@ scenario!(idle_queue_is_drained_at_once: "QP-STATE-12"; needs MODIFY_CONNECT);
 fn idle_queue_is_drained_at_once(setup: &Setup<'_>) -> Result {
     let Pair { a, .. } = setup.rc_pair()?;
     setup.modify(a.qp, QpModify::to(QpState::Sqd))?;
-    setup.until_sq_drained(a.qp)
+    setup.until_sq_drained(a.qp).rule("QP-STATE-12")
 }
 
 /// RTS to SQD, with notification.

@@ -243,7 +243,7 @@ fn drained_target_is_told_if_that_was_asked_for(setup: &Setup<'_>) -> Result {
             let expected = AsyncEvent::new(AsyncEventType::SqDrained, element);
             check_eq!("ASYNC-16", event, expected, "the event");
         }
-        setup.until_sq_drained(target.end.qp)?;
+        setup.until_sq_drained(target.end.qp).rule("QP-STATE-12")?;
         setup.no_async_event(target.end.context, "QP-STATE-11")?;
         setup.modify(target.end.qp, QpModify::to(QpState::Rts))?;
     }
