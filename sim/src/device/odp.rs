@@ -132,12 +132,25 @@ impl Device {
 }
 
 impl Regions {
-    /// Whether work that needs this of its transport may use the memory of a list (ODP-05).
+    /// Whether work that needs this of its transport may use the memory of the first `length` bytes
+    /// of a list (ODP-05). Memory that no byte touches needs no page.
     #[inline]
-    pub(crate) fn may_page(&self, qp_type: QpType, need: OdpOps, list: &[Sge]) -> bool {
+    pub(crate) fn may_page(
+        &self,
+        qp_type: QpType,
+        need: OdpOps,
+        list: &[Sge],
+        length: u64,
+    ) -> bool {
+        let mut left = length;
+        let touched = list.iter().take_while(|sge| {
+            let is_touched = left > 0;
+            left = left.saturating_sub(sge.length.into());
+            is_touched
+        });
         let is_on_demand =
             |sge: &Sge| sge.length > 0 && self.of_key(sge.lkey).is_some_and(Mr::is_on_demand);
-        self.odp.of(qp_type).contains(need) || !list.iter().any(is_on_demand)
+        self.odp.of(qp_type).contains(need) || !touched.into_iter().any(is_on_demand)
     }
 }
 

@@ -338,7 +338,7 @@ impl Qp {
         let target = (part(0, grh::BYTES), part(grh::BYTES, length - grh::BYTES));
         let need = self.responder.receives.odp_need();
         let regions = &device.domains.regions;
-        let may_page = regions.may_page(QpType::Ud, need, &recv.list);
+        let may_page = regions.may_page(QpType::Ud, need, &recv.list, length.into());
         let wc = match target {
             // The length is checked before the memory of the receive.
             _ if is_short => match behavior.ud_short_recv.status() {

@@ -312,7 +312,12 @@ impl Requester {
             }
         }
         let regions = &device.domains.regions;
-        if !regions.may_page(qp.init.qp_type, odp_need(send), &send.list) {
+        if !regions.may_page(
+            qp.init.qp_type,
+            odp_need(send),
+            &send.list,
+            send.length.into(),
+        ) {
             return Err(behavior.send_key_status.status());
         }
         let mut length = send.length;

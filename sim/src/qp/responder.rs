@@ -377,7 +377,8 @@ impl Responder {
             };
             return Err(Refusal::fault(Some(syndrome), Some(status)));
         }
-        if !regions.may_page(qp.init.qp_type, self.receives.odp_need(), &recv.list) {
+        let (need, touched) = (self.receives.odp_need(), u64::from(got) + length);
+        if !regions.may_page(qp.init.qp_type, need, &recv.list, touched) {
             return Err(Refusal::bad_receive(device));
         }
         let writes = Access::LOCAL_WRITE;
