@@ -260,6 +260,8 @@ fn attributes_change(setup: &Setup<'_>, qp_type: QpType) -> Result {
         let seen = value(&a.query()?.attr, bit);
         check_eq!(RULE, seen, value(&a.attr, bit), name);
         check_eq!(RULE, setup.state(a.end.qp)?, QpState::Sqd);
+        // A change from SQD to SQD drains again.
+        setup.until_sq_drained(a.end.qp)?;
     }
     a.go(QpState::Rts)?;
     if qp_type != QpType::Ud {
