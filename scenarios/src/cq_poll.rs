@@ -102,6 +102,10 @@ fn gives_a_failure_after_the_last(setup: &Setup<'_>) -> Result {
         let small = SmallCq::new(setup, queue, 4)?;
         small.overrun("CQ-POLL-04")?;
         let (_, first) = small.leftovers()?;
+        if first == PollAfterOverrun::Empty && setup.verbs().lab().is_none() {
+            // Work is still under way, and its completions have room again.
+            setup.poll_all(small.cq)?;
+        }
         let (more, again) = small.leftovers()?;
         for seen in [first, again] {
             setup.as_declared("CQ-POLL-04", declared, seen)?;
