@@ -138,6 +138,24 @@ fn what_is_refused_when_asked_is_lacking_and_what_is_given_must_be_there() {
     assert_eq!(failed.outcome, Outcome::Failed);
 }
 
+/// The sixth queue pair is the one that is to have batches of flushes.
+#[test]
+fn flushes_that_cannot_be_posted_and_reach_regions_are_neither_needed_nor_lacking() {
+    let fault = || Some(Fault::fail(Verb::CreateQp, ErrorKind::NotSupported).nth(6));
+    for (id, expected) in [
+        (
+            "mpe.region_must_allow_each_type_of_a_flush",
+            "needs flush: ibv_create_qp: EOPNOTSUPP",
+        ),
+        ("lacks.flushes_are_refused", "for devices without flush"),
+    ] {
+        let skipped = entry(Profile::SPEC, fault(), id);
+        assert_eq!(skipped.outcome, Outcome::Skipped, "{id}: {skipped:?}");
+        let reason = skipped.reason.unwrap();
+        assert!(reason.starts_with(expected), "{id}: {reason}");
+    }
+}
+
 #[test]
 fn more_than_a_limit_is_a_skip_and_no_failure() {
     for (profile, id) in [

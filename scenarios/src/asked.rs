@@ -277,6 +277,10 @@ impl Bench<'_> {
                 asked.words.push((of, words));
             }
         }
+        if says.contains(Capabilities::FLUSH) && self.has_regions_for_flushes() {
+            // What its library cannot post the device carries out for its peers.
+            asked.lacks -= Capabilities::FLUSH;
+        }
         self.details(&mut asked);
         if reads(&asked.attr) == 0 {
             // Whether work that can never start is refused is not known.
@@ -372,6 +376,17 @@ impl Bench<'_> {
         let answer = self.verbs.rereg_mr(mr, &change);
         let answer = answer.map_err(|refused| refused.error);
         self.verbs.dereg_mr(mr).and(answer)
+    }
+
+    fn has_regions_for_flushes(&self) -> bool {
+        let region = |flag| {
+            let access = Access::ALL_RDMA | flag;
+            self.verbs
+                .dereg_mr(self.verbs.alloc_mr(self.pd, 64, access)?)
+        };
+        [Access::FLUSH_GLOBAL, Access::FLUSH_PERSISTENT]
+            .into_iter()
+            .any(|flag| refusal(region(flag), true).is_none())
     }
 
     fn mr_iova(&self) -> Result<()> {
