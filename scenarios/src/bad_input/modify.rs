@@ -456,9 +456,11 @@ fn stays(
     mask: M,
 ) -> Result {
     let before = qp.query()?;
-    let result = refused(setup, kinds, rule, || qp.change(to, mask));
     let from = before.attr.qp_state;
-    in_case(&format!("{from} to {to} with {mask}"), result.map(drop))?;
-    check_eq!("QP-STATE-06", qp.query()?, before, "the queue pair");
-    Ok(())
+    let case = format!("{from} to {to} with {mask}");
+    let result = refused(setup, kinds, rule, || qp.change(to, mask)).and_then(|_| {
+        check_eq!("QP-STATE-06", qp.query()?, before, "the queue pair");
+        Ok(())
+    });
+    in_case(&case, result)
 }
