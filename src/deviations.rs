@@ -125,7 +125,7 @@ impl Run {
 
 fn draft(scenario: &str, failure: &Failure, source: String) -> Deviation {
     let mut draft = Deviation::default();
-    draft.scenario = scenario.to_owned();
+    draft.scenarios = vec![scenario.to_owned()];
     draft.symptom = symptom(&failure.seen).to_owned();
     draft.rule.clone_from(&failure.rule);
     draft.reason = format!("{DRAFT}why the device does this");

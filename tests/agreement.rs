@@ -58,7 +58,7 @@ fn compare(path: &Path) {
     let excused: Vec<_> = deviations::of_driver(&driver, of_driver["kernel"].as_str().unwrap())
         .into_iter()
         .filter(|deviation| deviation.not_modelled.is_some() || deviation.sometimes)
-        .map(|deviation| deviation.scenario)
+        .flat_map(|deviation| deviation.scenarios)
         .collect();
     let (mut both, mut differ) = (0, Vec::new());
     for seen in of_driver["scenarios"].as_array().unwrap() {

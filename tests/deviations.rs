@@ -51,7 +51,7 @@ fn each_deviation_shows_and_hides_no_rule() {
                 wrong.extend(hidden.map(|rule| format!("{profile}: {id}: nothing judges {rule}")));
             }
             let failures: Vec<_> = entry.noted.iter().chain(&entry.ended_by).collect();
-            for deviation in known.iter().filter(|of| of.scenario == id && !of.sometimes) {
+            for deviation in known.iter().filter(|of| of.is_of(id) && !of.sometimes) {
                 let mut failures = failures.iter();
                 if !failures.any(|failure| deviation.explains(failure.rule, &failure.seen)) {
                     wrong.push(format!(

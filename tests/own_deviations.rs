@@ -61,7 +61,7 @@ fn each_failure_becomes_one_draft() {
     let [first, second] = &deviations::parse("drafts", &drafts).unwrap()[..] else {
         panic!("{drafts}");
     };
-    assert_eq!(first.scenario, reads);
+    assert_eq!(first.scenarios, [reads]);
     assert_eq!(first.symptom, "is invalid");
     assert_eq!((first.rule.as_deref(), &first.ends), (Some("UC-06"), &None));
     let source = "measured: driver mlx5, firmware 16.35.2000, kernel 6.1.0-18, rdma-core 44.0";
@@ -85,7 +85,7 @@ fn each_failure_becomes_one_draft() {
 fn a_wrong_file_is_refused_in_words() {
     let dir = directory("refused");
     let entry = |id: &str, field: &str| {
-        let fields = format!("scenario = \"{id}\"\n{field} = \"s\"");
+        let fields = format!("scenarios = [\"{id}\"]\n{field} = \"s\"");
         format!("[[deviation]]\n{fields}\nreason = \"r\"\nsource = \"s\"\n")
     };
     let reads = "uc.there_are_no_reads";

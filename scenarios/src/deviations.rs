@@ -13,8 +13,8 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Deviation {
-    /// The scenario that shows it.
-    pub scenario: String,
+    /// The scenarios that show it, each of them.
+    pub scenarios: Vec<String>,
     /// Text that the failure's `seen` contains; a failure without it is another failure.
     pub symptom: String,
     /// The rule that the failure names. Default: any.
@@ -52,6 +52,11 @@ impl Deviation {
         self.ends.is_some() || self.crashes_kernel
     }
 
+    /// Whether a scenario shows it.
+    pub fn is_of(&self, scenario: &str) -> bool {
+        self.scenarios.iter().any(|id| id == scenario)
+    }
+
     /// Whether it holds on a kernel of this release.
     pub fn holds_on(&self, kernel: &str) -> bool {
         let mut kernels = self.kernels.iter();
@@ -60,6 +65,9 @@ impl Deviation {
 
     /// What is wrong with it, whatever the device is.
     fn defect(&self) -> Option<String> {
+        let Some(first) = self.scenarios.first() else {
+            return Some("`scenarios` is empty".to_owned());
+        };
         let texts = [
             ("symptom", Some(&self.symptom)),
             ("reason", Some(&self.reason)),
@@ -69,10 +77,10 @@ impl Deviation {
         ];
         let is_empty = |text: Option<&String>| text.is_some_and(|text| text.trim().is_empty());
         if let Some((field, _)) = texts.into_iter().find(|(_, text)| is_empty(*text)) {
-            return Some(format!("`{field}` of {} is empty", self.scenario));
+            return Some(format!("`{field}` of {first} is empty"));
         }
-        if !crate::all().any(|scenario| scenario.id == self.scenario) {
-            let id = &self.scenario;
+        let is_known = |id: &&String| crate::all().any(|scenario| scenario.id == **id);
+        if let Some(id) = self.scenarios.iter().find(|id| !is_known(id)) {
             return Some(format!(
                 "no scenario is called {id}: `verbsim list` shows all"
             ));
@@ -187,25 +195,29 @@ mod tests {
         for (fields, wrong) in [
             (
                 "symptom = \"s\"".to_owned(),
-                "own.toml:3: missing field `scenario`",
+                "own.toml:3: missing field `scenarios`",
             ),
             (
-                "scenario = \"uc.nothing\"\nsymptom = \"s\"".to_owned(),
+                "scenarios = [\"uc.nothing\"]\nsymptom = \"s\"".to_owned(),
                 "own.toml:3: no scenario is called uc.nothing: `verbsim list` shows all",
             ),
             (
-                format!("scenario = \"{id}\"\nsymptom = \"s\"\nrule = \"UC-99\""),
+                format!("scenarios = [\"{id}\"]\nsymptom = \"s\"\nrule = \"UC-99\""),
                 "own.toml:3: no rule is called UC-99: `verbsim rules` shows all",
             ),
             (
-                format!("scenario = \"{id}\"\nsymptom = \" \""),
+                format!("scenarios = [\"{id}\"]\nsymptom = \" \""),
                 "own.toml:3: `symptom` of uc.there_are_no_reads is empty",
             ),
             (
-                format!("scenario = \"{id}\"\nsymptm = \"s\""),
+                format!("scenarios = [\"{id}\"]\nsymptm = \"s\""),
                 "own.toml:5: unknown field `symptm`, expected one of",
             ),
-            ("scenario = ".to_owned(), "own.toml:4: "),
+            (
+                "scenarios = []\nsymptom = \"s\"".to_owned(),
+                "own.toml:3: `scenarios` is empty",
+            ),
+            ("scenarios = ".to_owned(), "own.toml:4: "),
         ] {
             let error = parse("own.toml", &entry(&fields)).unwrap_err();
             assert!(error.starts_with(wrong), "{error}");
@@ -216,7 +228,7 @@ mod tests {
     #[test]
     fn an_entry_is_read_as_it_was_written() {
         let deviation = Deviation {
-            scenario: "uc.there_are_no_reads".to_owned(),
+            scenarios: vec!["uc.there_are_no_reads".to_owned()],
             symptom: "\"quoted\", 'twice'\nand \\ a line".to_owned(),
             rule: Some("UC-01".to_owned()),
             reason: format!("{DRAFT}why"),

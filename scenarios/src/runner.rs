@@ -271,7 +271,7 @@ fn asked(backend: &dyn Backend, deviations: &[Deviation]) -> verbs_api::Result<A
         return capabilities(backend).map(Asked::known);
     }
     let crashes = |id: &str| {
-        let mut of_it = deviations.iter().filter(|known| known.scenario == id);
+        let mut of_it = deviations.iter().filter(|known| known.is_of(id));
         of_it.any(|known| known.crashes_kernel) && !backend.may_crash_kernel()
     };
     let fixture = backend.start(false)?;
@@ -355,7 +355,7 @@ impl Entry {
 
 /// What is known of this scenario.
 fn of_scenario<'d>(known: &'d [Deviation], scenario: &Scenario) -> Vec<&'d Deviation> {
-    let of = known.iter().filter(|known| known.scenario == scenario.id);
+    let of = known.iter().filter(|known| known.is_of(scenario.id));
     of.collect()
 }
 
