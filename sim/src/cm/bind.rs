@@ -62,6 +62,7 @@ impl Ids {
         mut addr: SocketAddr,
         is_of_machine: bool,
     ) -> Result<()> {
+        let host = host.seen_by(self.at(index));
         let local = local_port(host, addr.ip(), is_of_machine)?;
         let ps = self.at(index).ps;
         if addr.port() == 0 {
@@ -90,7 +91,10 @@ impl Ids {
             let may_share = id.reuse_addr && other.reuse_addr && !is_listener;
             let families = addr.is_ipv4() != theirs.is_ipv4();
             let are_apart = families && id.is_af_only(addr) && other.is_af_only(theirs);
-            if may_share || are_apart {
+            // Each host has all ports.
+            let homes = id.home.zip(other.home);
+            let on_hosts = homes.is_some_and(|(ours, theirs)| ours != theirs);
+            if may_share || are_apart || on_hosts {
                 continue;
             }
             let kind = if addr.ip().is_unspecified() || theirs.ip().is_unspecified() {

@@ -4,6 +4,7 @@ use core::net::IpAddr;
 
 use verbs_api::{Access, AhAttr, Gid, Mtu};
 
+use super::id::Id;
 use crate::address::{fnv, gid_of, ip_of};
 use crate::config::SimConfig;
 use crate::device::Device;
@@ -73,11 +74,23 @@ fn ipoib(PortId { node, port }: PortId) -> IpAddr {
 pub(crate) struct Host<'a> {
     slots: &'a [NodeSlot],
     config: &'a SimConfig,
+    /// The node whose addresses are local. `None` is all nodes.
+    home: Option<u32>,
 }
 
 impl<'a> Host<'a> {
     pub(crate) fn new(slots: &'a [NodeSlot], config: &'a SimConfig) -> Self {
-        Self { slots, config }
+        Self {
+            slots,
+            config,
+            home: None,
+        }
+    }
+
+    /// The machine of an id, which has one node if the id belongs to a host.
+    pub(super) fn seen_by(self, id: &Id) -> Self {
+        let home = id.home;
+        Self { home, ..self }
     }
 
     fn device(self, node: u32) -> Option<&'a Device> {
@@ -119,14 +132,16 @@ impl<'a> Host<'a> {
     /// The port that has an address.
     pub(crate) fn port_at(self, address: IpAddr) -> Option<Local> {
         let (id, gid) = self.place(address)?;
-        self.local(id, gid)
+        let is_local = self.home.is_none_or(|home| home == id.node);
+        self.local(id, gid).filter(|_| is_local)
     }
 
     /// The port that addresses of the machine itself, such as 127.0.0.1, lead to.
     pub(crate) fn loopback(self) -> Option<Local> {
         // rdma_cm speaks of IP addresses, so a port with one comes first.
-        let first = PortId { node: 0, port: 1 };
-        let gids = &self.device(0)?.ports.at(1).gids;
+        let node = self.home.unwrap_or(0);
+        let first = PortId { node, port: 1 };
+        let gids = &self.device(node)?.ports.at(1).gids;
         let of_ip = gids.iter().find(|gid| gid.ipv4().is_some());
         self.local(first, *of_ip.or(gids.first())?)
     }

@@ -102,6 +102,11 @@ impl Ids {
         Ok(())
     }
 
+    /// Makes a new id one of a host.
+    pub(crate) fn set_home(&mut self, id: CmId, home: Option<u32>) {
+        self.at_mut(id.index()).home = home;
+    }
+
     /// The id that listens for a service, at an address of the port where the request arrived.
     pub(super) fn listener(
         &self,
@@ -123,7 +128,8 @@ impl Ids {
                 own => own == address,
             };
             let has_port = id.port.is_none_or(|local| local.id == arrival.local.id);
-            listens && is_for_it && has_port
+            let is_home = id.home.is_none_or(|home| home == arrival.local.id.node);
+            listens && is_for_it && has_port && is_home
         };
         ids.iter().find(takes).copied()
     }

@@ -57,7 +57,7 @@ impl Manager {
         }
         id.peer = Some(dst);
         let target = leads_to.unwrap_or_else(|| dst.ip());
-        match host.path(id.port, target) {
+        match host.seen_by(id).path(id.port, target) {
             Some((local, to)) => {
                 (id.port, id.to) = (Some(local), Some(to));
                 let own = if leads_to.is_some() || dst.ip().is_loopback() {
@@ -94,7 +94,11 @@ impl Manager {
         let index = self.ids.find(id)?;
         let id = self.ids.at_mut(index);
         if id.state == State::RouteResolved {
-            id.to = host.path(id.port, target).map(|(_, to)| to).or(id.to);
+            id.to = host
+                .seen_by(id)
+                .path(id.port, target)
+                .map(|(_, to)| to)
+                .or(id.to);
         }
         Ok(())
     }

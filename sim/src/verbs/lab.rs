@@ -250,7 +250,7 @@ impl Sim {
         self.runtime.with(|fabric| fabric.recorder.trace_len())
     }
 
-    fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
+    pub(super) fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
         let last = self.runtime.config.nodes - 1;
         in_range(what, node.unwrap_or(0).into(), 0, last.into()).by(Verb::Lab)
     }

@@ -6,6 +6,8 @@ mod cm;
 #[cfg_attr(any(), mutants::skip)] // texts
 pub(crate) mod diagnose;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
+mod host;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod lab;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod model;

@@ -51,7 +51,9 @@ pub struct Sim {
     pub(crate) runtime: Arc<Runtime>,
     /// A view that neither fault rules nor the trace observe. `None` if this is that view.
     unobserved: Option<Box<Sim>>,
-    timers: Option<Arc<TimerThread>>,
+    /// The node of the host that this is a view of. `None` is all nodes.
+    pub(super) home: Option<u32>,
+    pub(super) timers: Option<Arc<TimerThread>>,
     pub(crate) receiver: Option<Arc<Receiver>>,
 }
 
@@ -64,11 +66,22 @@ impl Sim {
         let runtime = Arc::new(Runtime::new(config));
         let timers = TimerThread::of(&runtime);
         let receiver = Receiver::of(&runtime);
+        Self::view(runtime, timers, receiver, None)
+    }
+
+    /// A simulation as the program on one node sees it, or all of it.
+    pub(super) fn view(
+        runtime: Arc<Runtime>,
+        timers: Option<Arc<TimerThread>>,
+        receiver: Option<Arc<Receiver>>,
+        home: Option<u32>,
+    ) -> Self {
         // Layers over the verbs make calls that the program did not make.
         let unobserved = Self {
             strict: None,
             runtime: runtime.clone(),
             unobserved: None,
+            home,
             timers: timers.clone(),
             receiver: receiver.clone(),
         };
@@ -77,6 +90,7 @@ impl Sim {
             runtime,
             timers,
             receiver,
+            home,
             unobserved: Some(Box::new(unobserved)),
         }
     }
@@ -84,6 +98,28 @@ impl Sim {
     /// The same simulation, unobserved by fault rules and the trace: see [`Lab::unobserved`].
     pub fn unobserved(&self) -> &Self {
         self.unobserved.as_deref().unwrap_or(self)
+    }
+
+    /// Opens the device of a node, of whichever host.
+    #[track_caller]
+    pub(super) fn open_node(&self, node: u32) -> Result<Context> {
+        let verb = Verb::OpenDevice;
+        // Its error precedes those of the call, because an address may take system calls.
+        self.runtime.check_thread(verb)?;
+        if let Some(timers) = &self.timers {
+            timers.start(verb)?;
+        }
+        self.take_addresses(verb, node)?;
+        let args = || format!("sim{node}");
+        self.call_node(node, verb, args, |node| node.device.open_device())
+    }
+
+    /// The numbers of the nodes that this view has.
+    pub(super) fn nodes(&self) -> core::ops::Range<u32> {
+        match self.home {
+            Some(node) => node..node + 1,
+            None => 0..self.runtime.config.nodes,
+        }
     }
 
     pub(crate) fn is_observed(&self) -> bool {
@@ -126,7 +162,7 @@ impl Verbs for Sim {
             Transport::Ib
         };
         let device = |node| DeviceInfo::new(format!("sim{node}"), "sim", transport);
-        Ok((0..self.runtime.config.nodes).map(device).collect())
+        Ok(self.nodes().map(device).collect())
     }
 
     #[track_caller]
@@ -135,20 +171,14 @@ impl Verbs for Sim {
         let number = name
             .strip_prefix("sim")
             .and_then(|number| number.parse().ok());
-        let Some(node) = number.filter(|node| *node < self.runtime.config.nodes) else {
-            let last = self.runtime.config.nodes - 1;
-            let text = format!("there is no device {name}, only sim0 to sim{last}");
+        let nodes = self.nodes();
+        let Some(node) = number.filter(|node| nodes.contains(node)) else {
+            let (first, last) = (nodes.start, nodes.end - 1);
+            let text = format!("there is no device {name}, only sim{first} to sim{last}");
             let cause = Cause::Text(text.into());
             return Err(Error::new(verb, ErrorKind::NoDevice, cause));
         };
-        // Its error precedes those of the call, because an address may take system calls.
-        self.runtime.check_thread(verb)?;
-        if let Some(timers) = &self.timers {
-            timers.start(verb)?;
-        }
-        self.take_addresses(verb, node)?;
-        let args = || name.to_owned();
-        self.call_node(node, verb, args, |node| node.device.open_device())
+        self.open_node(node)
     }
 
     #[track_caller]

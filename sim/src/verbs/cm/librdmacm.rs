@@ -23,7 +23,7 @@ impl Sim {
         }
         let plain = self.unobserved();
         let open = |node| {
-            let context = plain.open_device(&format!("sim{node}"))?;
+            let context = plain.open_node(node)?;
             Ok((context, plain.alloc_pd(context)?))
         };
         let opened: Result<Vec<_>> = (0..self.runtime.config.nodes).map(open).collect();

@@ -135,8 +135,6 @@ impl Cm for Sim {
     calls! { managed
         fn destroy_event_channel(channel: CmChannel) -> () = CmDestroyEventChannel of None,
             ("{channel}") |manager, _| manager.channels.destroy(channel);
-        fn create_id(channel: CmChannel, context: u64, ps: PortSpace) -> CmId = CmCreateId of None,
-            ("{channel}, {ps}") |manager, _| manager.create_id(channel, context, ps);
         fn set_option(id: CmId, option: CmOption) -> () = CmSetOption of Some(id),
             ("{id}, {option:?}") |manager, _| manager.ids.set_option(id, option);
         fn resolve_route(id: CmId, timeout: Duration) -> () = CmResolveRoute of Some(id),
@@ -177,7 +175,8 @@ impl Cm for Sim {
 
     fn cm_devices(&self) -> Result<Vec<Context>> {
         let contexts = self.cm_contexts(Verb::CmGetDevices)?;
-        Ok(contexts.into_iter().map(|(context, _)| context).collect())
+        let own = self.nodes().map(|node| contexts[node as usize].0);
+        Ok(own.collect())
     }
 
     #[track_caller]
@@ -187,6 +186,16 @@ impl Cm for Sim {
         self.cm_contexts(verb)?;
         self.managed(verb, None, String::new, |manager, _| {
             Ok(manager.channels.create())
+        })
+    }
+
+    #[track_caller]
+    fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId> {
+        let args = || format!("{channel}, {ps}");
+        self.managed(Verb::CmCreateId, None, args, |manager, _| {
+            let id = manager.create_id(channel, context, ps)?;
+            manager.ids.set_home(id, self.home);
+            Ok(id)
         })
     }
 
