@@ -7,6 +7,8 @@
 
 mod plan;
 mod read;
+#[cfg(feature = "proptest")]
+pub mod strategy;
 mod write;
 
 pub use plan::{InForce, Part, Plan};

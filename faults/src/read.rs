@@ -11,7 +11,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use verbs_api::lab::{
-    CmMessage, Effect, Fault, Limit, PacketClass, PacketFilter, PacketOpcode, When,
+    CmMessage, Effect, Fault, Limit, PacketClass, PacketFilter, PacketOpcode, Shape, When,
 };
 use verbs_api::{Cause, ErrorKind, Verb, WcStatus};
 
@@ -27,7 +27,7 @@ use crate::plan::Plan;
 /// assert_eq!(
 ///     error.to_string(),
 ///     "plan.toml:3: rule 1: field \"effect\": \"dorp\" is not one of drop, corrupt, duplicate, \
-///      delay, reorder",
+///      delay, reorder, shape, hold",
 /// );
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -119,6 +119,9 @@ const FIELDS: [(&str, &[&str]); 6] = [
             "effect",
             "by",
             "behind",
+            "delay",
+            "jitter",
+            "rate",
             "from",
             "to",
             "src_qpn",
@@ -164,7 +167,15 @@ const FIELDS: [(&str, &[&str]); 6] = [
 
 const TIMES: [&str; 4] = ["nth", "first", "these", "per_million"];
 
-const EFFECTS: [&str; 5] = ["drop", "corrupt", "duplicate", "delay", "reorder"];
+const EFFECTS: [&str; 7] = [
+    "drop",
+    "corrupt",
+    "duplicate",
+    "delay",
+    "reorder",
+    "shape",
+    "hold",
+];
 
 const QP_NUMBERS: Range<u64> = 0..1 << 24;
 const NODES: Range<u64> = 0..1 << 32;
@@ -350,6 +361,9 @@ impl<'t> Rule<'t> {
         for (field, effects) in [
             ("by", &["duplicate", "delay"][..]),
             ("behind", &["reorder"]),
+            ("delay", &["shape"]),
+            ("jitter", &["shape"]),
+            ("rate", &["shape"]),
         ] {
             if has(field) && !effects.contains(&effect) {
                 let problem = format!("is for {}, and this is {effect}", effects.join(" and "));
@@ -361,11 +375,21 @@ impl<'t> Rule<'t> {
             "corrupt" => Effect::Corrupt,
             "duplicate" => Effect::Duplicate(self.optional("by", time)?.unwrap_or_default()),
             "delay" => Effect::Delay(self.required("by", time)?),
+            "shape" => Effect::Shape(self.shape()?),
+            "hold" => Effect::Hold,
             _ => {
                 let behind = self.optional("behind", |value| number(value, 1..1 << 32))?;
                 Effect::Reorder(behind.unwrap_or(1) as u32)
             }
         })
+    }
+
+    fn shape(&self) -> Result<Shape, Wrong> {
+        let mut shape = Shape::new();
+        shape.delay = self.optional("delay", time)?.unwrap_or_default();
+        shape.jitter = self.optional("jitter", time)?.unwrap_or_default();
+        shape.rate = self.optional("rate", |value| number(value, 0..u64::MAX))?;
+        Ok(shape)
     }
 
     fn when(&self) -> Result<When, Wrong> {

@@ -51,6 +51,17 @@ fn fields(rule: &Fault) -> Vec<(&'static str, String)> {
                 Effect::Duplicate(by) if by.is_zero() => {}
                 Effect::Duplicate(by) | Effect::Delay(by) => say("by", time(*by)),
                 Effect::Reorder(behind) => say("behind", Some(behind.to_string())),
+                Effect::Shape(shape) => {
+                    say(
+                        "delay",
+                        time(shape.delay).filter(|_| !shape.delay.is_zero()),
+                    );
+                    say(
+                        "jitter",
+                        time(shape.jitter).filter(|_| !shape.jitter.is_zero()),
+                    );
+                    say("rate", shape.rate.map(|rate| rate.to_string()));
+                }
                 _ => {}
             }
             let PacketFilter {

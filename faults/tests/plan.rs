@@ -4,14 +4,12 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
-use verbs_api::lab::{
-    CmMessage, Effect, Fault, Limit, PacketClass, PacketFilter, PacketOpcode, When,
-};
+use verbs_api::lab::{Fault, Limit, When};
 use verbs_api::{
     CqInit, ErrorKind, MrInit, Qp, QpCap, QpInit, QpType, RcParams, RecvWr, SendWr, Verb, Verbs,
     Wc, WcStatus, connect,
 };
-use verbs_faults::{Part, Plan};
+use verbs_faults::{Part, Plan, strategy};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 const DOCUMENT: &str = include_str!("../../docs/faults.md");
@@ -42,7 +40,7 @@ fn examples_of_the_document_are_plans() {
     let all = examples.concat();
     for (field, values) in [
         ("kind", "packet link port call completion limit"),
-        ("effect", "drop corrupt duplicate delay reorder"),
+        ("effect", "drop corrupt duplicate delay reorder shape hold"),
     ] {
         for value in values.split(' ') {
             assert!(
@@ -51,7 +49,7 @@ fn examples_of_the_document_are_plans() {
             );
         }
     }
-    let fields = "by behind from to src_qpn dest_qpn opcode class psn cm nth first these per_million \
+    let fields = "by behind delay jitter rate from to src_qpn dest_qpn opcode class psn cm nth first these per_million \
         node peer port down_at up_at verb error status qpn limit value";
     for field in fields.split_whitespace() {
         assert!(all.contains(&format!("\n{field} = ")), "{field}");
@@ -260,103 +258,6 @@ fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
     );
 }
 
-fn when() -> impl Strategy<Value = When> {
-    prop_oneof![
-        Just(When::Always),
-        (1..u64::MAX).prop_map(When::Nth),
-        (0..u64::MAX).prop_map(When::First),
-        prop::collection::btree_set(1..u64::MAX, 0..5).prop_map(When::These),
-        (0..=1_000_000_u32).prop_map(When::PerMillion),
-    ]
-}
-
-fn duration() -> impl Strategy<Value = Duration> {
-    let unit = prop::sample::select(vec![1_u64, 1_000, 1_000_000, 1_000_000_000]);
-    (0..5_000_u64, unit).prop_map(|(count, unit)| Duration::from_nanos(count * unit))
-}
-
-fn fault() -> impl Strategy<Value = Fault> {
-    let node = prop::option::of(any::<u32>());
-    let qpn = prop::option::of(0..1_u32 << 24);
-    let effect = prop_oneof![
-        Just(Effect::Drop),
-        Just(Effect::Corrupt),
-        duration().prop_map(Effect::Duplicate),
-        duration().prop_map(|by| Effect::Delay(by + Duration::from_nanos(1))),
-        (1..u32::MAX).prop_map(Effect::Reorder),
-    ];
-    let opcode = prop::option::of((0..256_u32).prop_map(PacketOpcode::from));
-    let class = prop::option::of(prop::sample::select(PacketClass::ALL));
-    let cm = prop::option::of((0..1_u32 << 16).prop_map(CmMessage::from));
-    let packets = (
-        node.clone(),
-        node.clone(),
-        qpn.clone(),
-        qpn.clone(),
-        opcode,
-        class,
-        qpn.clone(),
-        cm,
-    );
-    let packets = packets.prop_map(|(from, to, src_qpn, dest_qpn, opcode, class, psn, cm)| {
-        let mut packets = PacketFilter::EVERY;
-        packets.from = from;
-        packets.to = to;
-        packets.src_qpn = src_qpn;
-        packets.dest_qpn = dest_qpn;
-        packets.opcode = opcode;
-        packets.class = class;
-        packets.psn = psn;
-        packets.cm = cm;
-        packets
-    });
-    let verbs = Verb::ALL.iter().copied().filter(|verb| *verb != Verb::Lab);
-    let verb = prop::sample::select(verbs.collect::<Vec<_>>());
-    let error = (1..4096_i32).prop_map(ErrorKind::from_errno);
-    let status = (1..40_u32).prop_map(WcStatus::from);
-    prop_oneof![
-        (packets, when(), effect)
-            .prop_map(|(packets, when, effect)| Fault::packet(packets, effect).at(when)),
-        (0..9_u32, prop::option::of(10..20_u32), times()).prop_map(
-            |(node, peer, (down_at, up_at))| {
-                let fault = said(Fault::link_down(node).down_at(down_at), peer, Fault::peer);
-                said(fault, up_at, Fault::up_at)
-            }
-        ),
-        (any::<u32>(), 1..=255_u8, times()).prop_map(|(node, port, (down_at, up_at))| {
-            said(
-                Fault::port_down(node, port).down_at(down_at),
-                up_at,
-                Fault::up_at,
-            )
-        }),
-        (node.clone(), verb, when(), error).prop_map(|(node, verb, when, error)| {
-            said(Fault::fail(verb, error).at(when), node, Fault::node)
-        }),
-        (node.clone(), qpn, when(), status).prop_map(|(node, qpn, when, status)| {
-            let fault = said(Fault::complete(status).at(when), node, Fault::node);
-            said(fault, qpn, Fault::qpn)
-        }),
-        (node, prop::sample::select(Limit::ALL), 0..u64::MAX)
-            .prop_map(|(node, limit, value)| said(Fault::limit(limit, value), node, Fault::node)),
-    ]
-}
-
-/// When a link or port goes down and comes up.
-fn times() -> impl Strategy<Value = (Duration, Option<Duration>)> {
-    let up = |(down_at, up): (Duration, Option<Duration>)| {
-        (down_at, up.map(|up| down_at + up + Duration::from_nanos(1)))
-    };
-    (duration(), prop::option::of(duration())).prop_map(up)
-}
-
-fn said<T>(fault: Fault, value: Option<T>, say: fn(Fault, T) -> Fault) -> Fault {
-    match value {
-        Some(value) => say(fault, value),
-        None => fault,
-    }
-}
-
 /// The same cases in each run, unless another seed is given.
 fn property_config() -> Config {
     let given = Config::default();
@@ -375,7 +276,7 @@ proptest! {
 
     /// What is written is read back, and no other plan has that text.
     #[test]
-    fn plan_and_file_are_the_same(rules in prop::collection::vec(fault(), 0..6)) {
+    fn plan_and_file_are_the_same(rules in prop::collection::vec(strategy::fault(u32::MAX), 0..6)) {
         let plan = Plan::new(rules).unwrap();
         let text = plan.to_string();
         prop_assert_eq!(parse(&text), Ok(plan.clone()), "{}", text);
@@ -396,7 +297,7 @@ proptest! {
     /// No text makes reading panic, and what is wrong has a line of the file.
     #[test]
     fn reading_never_panics(
-        rules in prop::collection::vec(fault(), 1..3),
+        rules in prop::collection::vec(strategy::fault(u32::MAX), 1..3),
         (at, count) in (any::<prop::sample::Index>(), 0..4_usize),
         with in "[a-z0-9\\[\\]={}\"'\n. -]{0,4}",
     ) {

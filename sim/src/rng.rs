@@ -17,6 +17,8 @@ pub(crate) enum Purpose {
     Tasks = 5 << 28,
     /// Which data is placed late.
     Placement = 7 << 27,
+    /// How long packets of a slow link take. Each fault rule has a stream from here on.
+    Jitter = 15 << 26,
     /// Keys. Each node has a stream from here on.
     Keys = 1 << 30,
     /// QP numbers. Each node has a stream from here on.

@@ -16,6 +16,8 @@ type Firings = Option<Arc<Mutex<Vec<Firing>>>>;
 #[derive(Clone, Debug)]
 pub(crate) struct Trigger {
     pub(crate) id: FaultId,
+    seed: u64,
+    number: u32,
     counts: Arc<Mutex<Counts>>,
 }
 
@@ -50,7 +52,8 @@ impl Triggers {
     /// The trigger of the next rule. Its random numbers depend on the seed and on the number of
     /// rules before it.
     pub(crate) fn make(&mut self, id: FaultId, when: When) -> Trigger {
-        let random = Random::new(self.seed, Purpose::Fault, self.made);
+        let (seed, number) = (self.seed, self.made);
+        let random = Random::new(seed, Purpose::Fault, number);
         self.made += 1;
         let counts = Counts {
             when,
@@ -60,7 +63,12 @@ impl Triggers {
             firings: self.firings.clone(),
         };
         let counts = Arc::new(Mutex::new(counts));
-        let trigger = Trigger { id, counts };
+        let trigger = Trigger {
+            id,
+            seed,
+            number,
+            counts,
+        };
         self.in_force.insert(id, trigger.clone());
         trigger
     }
@@ -83,6 +91,14 @@ impl Triggers {
 }
 
 impl Trigger {
+    /// Any number, for the last match. It depends on the seed, the number of rules before this one
+    /// and the ordinal of the match, so a rule with fewer matches draws the same ones.
+    pub(crate) fn draw(&self) -> u64 {
+        let ordinal = self.counts.lock().seen;
+        let seed = Random::new(self.seed, Purpose::Jitter, self.number).any();
+        Random::new(seed.wrapping_add(ordinal), Purpose::Jitter, 0).any()
+    }
+
     /// Counts a match, and decides whether the rule fires on it. If it is not `free`, an
     /// earlier rule has fired on it, and this one only counts.
     pub(crate) fn fires(&self, free: bool) -> bool {

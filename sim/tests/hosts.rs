@@ -2,10 +2,13 @@
 
 use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, ConnParam, PortSpace};
 use verbs_api::lab::{Fault, Lab, PacketFilter};
-use verbs_api::{CqInit, ErrorKind, QpInit, QpType, Verbs, Wait};
+use verbs_api::owned::{self, Listener};
+use verbs_api::{Cq, CqInit, ErrorKind, QpInit, QpType, RecvWr, SendWr, Verbs, Wait, Wc, WcStatus};
+use verbs_sim::rt::{self, Order};
 use verbs_sim::{Sim, SimConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -45,19 +48,48 @@ impl Host {
         self.sim.listen(id, 0).unwrap();
     }
 
+    /// Gives an id a queue pair. Returns its CQ.
+    fn create_qp(&self, id: CmId) -> Cq {
+        let context = self.sim.query_id(id).unwrap().verbs.unwrap();
+        let cq = self.sim.create_cq(context, &CqInit::new(4)).unwrap();
+        let init = QpInit::new(QpType::Rc, cq, cq);
+        self.sim.create_cm_qp(id, None, &init).unwrap();
+        cq
+    }
+
+    /// Accepts the next request. Returns its id and the CQ.
+    fn accept(&self) -> (CmId, Cq) {
+        let request = self.next();
+        assert_eq!(request.event, CmEventType::ConnectRequest);
+        let cq = self.create_qp(request.id);
+        let accepted = self.sim.accept(request.id, &ConnParam::default());
+        accepted.unwrap();
+        (request.id, cq)
+    }
+
+    fn post_send(&self, id: CmId) {
+        let qp = self.sim.query_id(id).unwrap().qp.unwrap();
+        self.sim.post_send(qp, &[SendWr::send(1, &[])]).unwrap();
+    }
+
+    /// The status of the next completion.
+    fn status(&self, cq: Cq) -> WcStatus {
+        let mut found = [Wc::default()];
+        // An empty poll lets the next thing happen.
+        while self.sim.poll_cq(cq, &mut found).unwrap() == 0 {}
+        found[0].status
+    }
+
     /// Asks for a connection to a service, from whichever address the host has.
-    fn connect(&self, to: SocketAddr) -> CmId {
+    fn connect(&self, to: SocketAddr) -> (CmId, Cq) {
         let id = self.id();
         self.sim.resolve_addr(id, None, to, SECOND).unwrap();
         assert_eq!(self.next().event, CmEventType::AddrResolved);
         self.sim.resolve_route(id, SECOND).unwrap();
         assert_eq!(self.next().event, CmEventType::RouteResolved);
-        let context = self.sim.query_id(id).unwrap().verbs.unwrap();
-        let cq = self.sim.create_cq(context, &CqInit::new(1)).unwrap();
-        let init = QpInit::new(QpType::Rc, cq, cq);
-        self.sim.create_cm_qp(id, None, &init).unwrap();
+        let cq = self.create_qp(id);
         self.sim.connect(id, &ConnParam::default()).unwrap();
-        id
+        (id, cq)
     }
 
     fn device_of(&self, id: CmId) -> u32 {
@@ -93,7 +125,7 @@ fn each_host_has_all_ports_and_gets_its_own_requests() {
     first.listen();
     second.listen();
     for (node, server, other) in [(1, &first, &second), (2, &second, &first)] {
-        let id = client.connect(service(node));
+        let (id, _) = client.connect(service(node));
         assert_eq!(client.device_of(id), 0);
         let request = server.next();
         assert_eq!(request.event, CmEventType::ConnectRequest);
@@ -138,4 +170,118 @@ fn a_partition_separates_hosts_both_ways_or_one_way_until_it_is_repaired() {
         client.connect(service(1));
         assert_eq!(server.next().event, CmEventType::ConnectRequest);
     }
+}
+
+/// How far a connection is when its server crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+enum Step {
+    Nothing,
+    Requested,
+    Accepted,
+    Idle,
+    Sending,
+}
+
+#[test]
+fn peers_of_a_crashed_host_see_silence_at_each_step_of_a_connection() {
+    for step in [
+        Step::Nothing,
+        Step::Requested,
+        Step::Accepted,
+        Step::Idle,
+        Step::Sending,
+    ] {
+        let (sim, [client, server, _]) = three();
+        server.listen();
+        if step == Step::Nothing {
+            sim.crash(1).unwrap();
+        }
+        let (id, cq) = client.connect(service(1));
+        if step == Step::Requested {
+            // The request is on its way.
+            sim.crash(1).unwrap();
+        }
+        if step < Step::Accepted {
+            assert_eq!(client.next().event, CmEventType::Unreachable, "{step:?}");
+            continue;
+        }
+        let (_, served) = server.accept();
+        if step == Step::Accepted {
+            // The answer is on its way, and nobody hears that the client is ready.
+            sim.crash(1).unwrap();
+        }
+        assert_eq!(client.next().event, CmEventType::Established, "{step:?}");
+        if step == Step::Idle {
+            assert_eq!(server.next().event, CmEventType::Established);
+            sim.crash(1).unwrap();
+        }
+        client.post_send(id);
+        if step == Step::Sending {
+            sim.crash(1).unwrap();
+        }
+        assert_eq!(client.status(cq), WcStatus::RetryExcErr, "{step:?}");
+        // Its handles are refused, and so is all that is new.
+        let refused = server.sim.poll_cq(served, &mut []).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+        let event = server.sim.get_cm_event(server.channel, Wait::Poll);
+        assert_eq!(event.unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(
+            server.sim.open_device("sim1").unwrap_err().kind(),
+            ErrorKind::NoDevice
+        );
+        let channel = server.sim.create_event_channel();
+        assert_eq!(channel.unwrap_err().kind(), ErrorKind::NoDevice);
+    }
+}
+
+#[test]
+fn a_host_that_starts_again_serves_at_its_address_and_knows_nothing_of_before() {
+    let (sim, [client, server, _]) = three();
+    server.listen();
+    let (old, old_cq) = client.connect(service(1));
+    server.accept();
+    assert_eq!(client.next().event, CmEventType::Established);
+    sim.crash(1).unwrap();
+    assert_eq!(sim.crash(1).unwrap_err().kind(), ErrorKind::Invalid);
+    sim.restart(1).unwrap();
+    assert_eq!(sim.restart(1).unwrap_err().kind(), ErrorKind::Invalid);
+    // A program that did not start its service yet refuses.
+    client.connect(service(1));
+    assert_eq!(client.next().event, CmEventType::Rejected);
+    let server = Host::new(&sim, 1);
+    assert_eq!(
+        sim.live(server.sim.open_device("sim1").unwrap())
+            .unwrap()
+            .qps,
+        0
+    );
+    server.listen();
+    let (id, cq) = client.connect(service(1));
+    let (served, _) = server.accept();
+    assert_eq!(client.next().event, CmEventType::Established);
+    let qp = server.sim.query_id(served).unwrap().qp.unwrap();
+    server.sim.post_recv(qp, &[RecvWr::new(1, &[])]).unwrap();
+    client.post_send(id);
+    assert_eq!(client.status(cq), WcStatus::Success);
+    // The new queue pair is not the peer of the old one.
+    client.post_send(old);
+    assert_eq!(client.status(old_cq), WcStatus::RetryExcErr);
+}
+
+#[test]
+fn a_task_that_waits_on_a_host_that_crashes_learns_of_it() {
+    let sim = Arc::new(Sim::new(SimConfig::new()));
+    let host = Arc::new(sim.host(1).unwrap());
+    let cm = owned::Cm::new(host).unwrap();
+    let listener = Listener::bind(&cm, PortSpace::Tcp, service(1)).unwrap();
+    let error = rt::block_on(&*sim, Order::Fifo, async |rt| {
+        let waiting = rt.spawn(
+            "server",
+            async move { listener.next_request().await.map(drop) },
+        );
+        rt.sleep(SECOND).await;
+        sim.crash(1)?;
+        Ok(waiting.await)
+    });
+    assert_eq!(error.unwrap().unwrap_err().kind(), ErrorKind::Invalid);
 }

@@ -7,7 +7,7 @@ use crate::link::{Kind, Link, Work, leaving, run, run_on, statuses, wr_ids};
 use proptest::prelude::*;
 use verbs_api::behavior::{Placement, SendDone};
 use verbs_api::lab::{
-    Effect, Fault, FaultGuard, Lab, PacketClass, PacketFilter, PacketOpcode, When,
+    Effect, Fault, FaultGuard, Lab, PacketClass, PacketFilter, PacketOpcode, Shape, When,
 };
 use verbs_api::profile::Profile;
 use verbs_api::{
@@ -19,7 +19,7 @@ use verbs_sim::{Mode, Sim, SimConfig};
 const US: Duration = Duration::from_micros(1);
 const MS: Duration = Duration::from_millis(1);
 
-const EFFECTS: [Effect; 7] = [
+const EFFECTS: [Effect; 9] = [
     Effect::Drop,
     Effect::Corrupt,
     Effect::Duplicate(Duration::ZERO),
@@ -27,7 +27,14 @@ const EFFECTS: [Effect; 7] = [
     Effect::Delay(Duration::from_micros(37)),
     Effect::Reorder(1),
     Effect::Reorder(3),
+    Effect::Shape(SLOW),
+    Effect::Hold,
 ];
+
+const SLOW: Shape = Shape::new()
+    .delay(Duration::from_micros(37))
+    .jitter(Duration::from_micros(20))
+    .rate(1_000_000_000);
 
 fn every(when: When, effect: Effect) -> Fault {
     Fault::packet(PacketFilter::EVERY, effect).at(when)
@@ -53,7 +60,7 @@ fn any_single_effect_costs_nothing_but_time() {
             ran.assert_like(&program, &format!("packet {n}: {effect}"));
         }
         // If all of them are lost, nothing gets through.
-        if !matches!(effect, Effect::Drop | Effect::Corrupt) {
+        if !matches!(effect, Effect::Drop | Effect::Corrupt | Effect::Hold) {
             let ran = run(&program, &params, &[every(When::Always, effect)], 0);
             ran.assert_like(&program, &format!("every packet: {effect}"));
         }

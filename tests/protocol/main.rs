@@ -16,6 +16,7 @@ mod outage;
 mod path_mtu;
 mod reads;
 mod sequence;
+mod shape;
 mod timers;
 mod uc;
 mod ud;

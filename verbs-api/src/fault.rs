@@ -142,6 +142,70 @@ pub enum Effect {
     /// fewer follow, it arrives as if delayed by [`REORDER_WITHIN`](Self::REORDER_WITHIN). Zero is
     /// refused.
     Reorder(u32),
+    /// The link is slow: the packet arrives later, when a delayed packet would
+    /// ([`Delay`](Self::Delay)). Packets of a rule stay in order on each link, from its node to the
+    /// node it goes to.
+    Shape(Shape),
+    /// The packet waits until the rule is removed, and then arrives as if it had just left. Held
+    /// packets stay in order. [`Lab::settle`] does not wait for them.
+    Hold,
+}
+
+/// How slow a link is. The words are those of the network emulator of Linux (`tc-netem`), but a
+/// packet never overtakes another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shape {
+    /// Each packet arrives this much later. Default: 0.
+    pub delay: Duration,
+    /// In addition, each packet takes up to this much longer. How much is drawn from the seed, all
+    /// with the same probability. Default: 0.
+    pub jitter: Duration,
+    /// Bytes in a second, of packets with their 62 bytes of headers and checksums. A packet waits
+    /// for those before it. 0 is refused. Default: no limit.
+    pub rate: Option<u64>,
+}
+
+impl Shape {
+    /// A link that is not slow.
+    pub const fn new() -> Self {
+        Self {
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            rate: None,
+        }
+    }
+
+    /// Each packet arrives this much later.
+    #[must_use]
+    pub const fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Each packet takes up to this much longer.
+    #[must_use]
+    pub const fn jitter(mut self, jitter: Duration) -> Self {
+        self.jitter = jitter;
+        self
+    }
+
+    /// This many bytes leave in a second.
+    #[must_use]
+    pub const fn rate(mut self, bytes: u64) -> Self {
+        self.rate = Some(bytes);
+        self
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "delay {:?}, jitter {:?}", self.delay, self.jitter)?;
+        match self.rate {
+            Some(rate) => write!(f, ", {rate} bytes a second"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Effect {
@@ -157,6 +221,8 @@ impl Effect {
             Self::Duplicate(_) => "duplicate",
             Self::Delay(_) => "delay",
             Self::Reorder(_) => "reorder",
+            Self::Shape(_) => "shape",
+            Self::Hold => "hold",
         }
     }
 }
@@ -168,7 +234,8 @@ impl fmt::Display for Effect {
             Self::Duplicate(by) if by.is_zero() => Ok(()),
             Self::Duplicate(by) | Self::Delay(by) => write!(f, " by {by:?}"),
             Self::Reorder(count) => write!(f, " behind {count}"),
-            Self::Drop | Self::Corrupt => Ok(()),
+            Self::Shape(shape) => write!(f, " by {shape}"),
+            Self::Drop | Self::Corrupt | Self::Hold => Ok(()),
         }
     }
 }
@@ -330,6 +397,16 @@ impl Fault {
         Self::packet(packets, Effect::Reorder(behind))
     }
 
+    /// Links are slow for packets ([`Effect::Shape`]).
+    pub const fn shape(packets: PacketFilter, shape: Shape) -> Self {
+        Self::packet(packets, Effect::Shape(shape))
+    }
+
+    /// Packets wait until the rule is removed ([`Effect::Hold`]).
+    pub const fn hold(packets: PacketFilter) -> Self {
+        Self::packet(packets, Effect::Hold)
+    }
+
     /// Packets are affected in the way that a value says.
     pub const fn packet(packets: PacketFilter, effect: Effect) -> Self {
         Self::Packet {
@@ -468,7 +545,7 @@ impl Fault {
     /// fields.
     ///
     /// # Errors
-    /// `Invalid` for an ordinal 0, a rate above a million, a delay or reordering by zero, a link or
+    /// `Invalid` for an ordinal 0, a rate above a million, a delay or reordering by zero, a rate of 0 bytes, a link or
     /// port that comes up before it goes down, a port 0, a link from a node to itself, a status
     /// that is not an error, an error kind that its errno value does not have, or a PSN or QP
     /// number of more than 24 bits.
@@ -489,6 +566,9 @@ impl Fault {
                 match effect {
                     Effect::Delay(by) if by.is_zero() => refuse("by", "is zero: nothing is late"),
                     Effect::Reorder(0) => refuse("behind", "is 0: nothing overtakes the packet"),
+                    Effect::Shape(shape) if shape.rate == Some(0) => {
+                        refuse("rate", "is 0: nothing arrives")
+                    }
                     _ => when.check(),
                 }
             }

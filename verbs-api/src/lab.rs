@@ -16,7 +16,7 @@ use crate::event::AsyncEventType;
 use crate::handle::{Context, Mr, Srq};
 use crate::verbs::Verbs;
 
-pub use crate::fault::{Effect, Fault, FaultGuard, FaultId, Firing, PacketFilter, When};
+pub use crate::fault::{Effect, Fault, FaultGuard, FaultId, Firing, PacketFilter, Shape, When};
 pub use crate::packet::{CmMessage, PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
 pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TaskWait, TimerReport};
 pub use crate::trace::{TraceEvent, TraceRecord};
@@ -128,6 +128,24 @@ pub trait Lab {
     /// event, or only look at what the program has: the bytes and attributes of regions, the
     /// attributes of windows and CQs.
     fn kill_device(&self, context: Context) -> Result<()>;
+
+    /// Lets the machine of a node lose its power. All objects of the node are gone, its ids of rdma_cm
+    /// too, and their handles are refused. Nothing says goodbye: peers get no answer, until their
+    /// retries end. What was on its way to the node is lost, and what it had sent arrives. Until
+    /// [`restart`](Self::restart) the device cannot be opened.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such node, or if it has crashed already; `NotSupported` on a
+    /// network, where a process can be killed.
+    fn crash(&self, node: u32) -> Result<()>;
+
+    /// Gives the machine of a node that has [crashed](Self::crash) its power back: its device is
+    /// there again, with no objects, and its links work. Peers that send to a queue pair of before
+    /// get no answer.
+    ///
+    /// # Errors
+    /// `Invalid` if the node has not crashed.
+    fn restart(&self, node: u32) -> Result<()>;
 
     /// Sets the active MTU of a port, up to its greatest, as when the MTU of its link changes.
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;

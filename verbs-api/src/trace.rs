@@ -137,7 +137,7 @@ pub enum TraceEvent {
         /// Which, such as `ack timeout`.
         what: &'static str,
     },
-    /// A fault rule fired on something other than a packet.
+    /// A fault rule fired on something other than a packet, or a host lost or got its power.
     Fault {
         /// What it did.
         what: &'static str,

@@ -97,6 +97,12 @@ impl Books {
         self.contexts.remove(&context);
     }
 
+    /// The open contexts that are wanted.
+    pub(crate) fn contexts_where(&self, wanted: impl Fn(Context) -> bool) -> Vec<Context> {
+        let contexts = self.contexts.keys().copied();
+        contexts.filter(|context| wanted(*context)).collect()
+    }
+
     /// The name and the open contexts of each device that has some.
     pub(crate) fn devices(&self) -> Vec<(String, Vec<Context>)> {
         let mut open = BTreeMap::<Device, Vec<Context>>::new();

@@ -39,6 +39,7 @@ impl Lab for Checked {
         fn tap(&self);
         fn tapped(&self) -> Vec<TappedPacket>;
         fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()>;
+        fn restart(&self, node: u32) -> Result<()>;
         fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;
         fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()>;
         fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()>;
@@ -59,6 +60,17 @@ impl Lab for Checked {
         let before = self.books.lock().queues.posted();
         self.inner_lab().settle()?;
         self.books.lock().queues.settled(before);
+        Ok(())
+    }
+
+    fn crash(&self, node: u32) -> Result<()> {
+        let lab = self.inner_lab();
+        let mut books = self.begin();
+        let contexts = books.contexts_where(|context| lab.node(context) == Ok(node));
+        lab.crash(node)?;
+        for context in contexts {
+            books.closed(context);
+        }
         Ok(())
     }
 

@@ -123,14 +123,12 @@ impl Manager {
     ) -> u32 {
         let of = self.ids.at(listener);
         let (channel, context, ps, handle) = (of.channel, of.context, of.ps, of.handle);
-        let home = of.home;
         let local = of.local.map_or(0, |local| local.port());
         let child = self.add(channel, context, ps);
         let index = verbs_api::Handle::index(child);
         let id = self.ids.at_mut(index);
         (id.state, id.tos) = (State::Connected, tos);
         id.listener = Some(handle);
-        id.home = home;
         id.local = Some(SocketAddr::new(ends.destination, local));
         id.peer = Some(SocketAddr::new(ends.source, ends.source_port));
         (id.port, id.to) = (Some(conn.exchange.local), Some(conn.exchange.peer));

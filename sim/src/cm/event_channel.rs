@@ -13,6 +13,8 @@ use crate::device::{Channel, Refusal, Result, Wakeup, Wakeups, find};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channels {
     pub(crate) table: Table<Channel<CmChannel, CmEvent>>,
+    /// The nodes of the hosts that channels belong to.
+    homes: BTreeMap<u32, u32>,
     /// Events that were read but not acknowledged, with the ids that count them.
     unacked: BTreeMap<u64, CmId>,
     last_token: u64,
@@ -35,9 +37,25 @@ pub(super) fn owner_of(event: &CmEvent) -> CmId {
 
 impl Channels {
     /// `rdma_create_event_channel`
-    pub(crate) fn create(&mut self) -> CmChannel {
+    pub(crate) fn create(&mut self, home: Option<u32>) -> CmChannel {
         let handle = |id: Id| CmChannel::from_parts(id.index, id.generation);
-        handle(self.table.insert(|id| Channel::new(handle(id))))
+        let id = self.table.insert(|id| Channel::new(handle(id)));
+        self.homes.extend(home.map(|home| (id.index, home)));
+        handle(id)
+    }
+
+    /// The node of the host that a channel belongs to. `None` is the machine of all nodes.
+    pub(super) fn home(&self, index: u32) -> Option<u32> {
+        self.homes.get(&index).copied()
+    }
+
+    /// Removes the channels of a host.
+    #[cfg_attr(any(), mutants::skip)] // controls of tests
+    pub(super) fn crash(&mut self, node: u32) {
+        let of_host = self.homes.iter().filter(|(_, home)| **home == node);
+        for index in of_host.map(|(index, _)| *index).collect::<Vec<_>>() {
+            self.remove(index);
+        }
     }
 
     /// `rdma_destroy_event_channel`
@@ -47,11 +65,16 @@ impl Channels {
         let unused = self.table.at(index).check_unused(Object::CmId);
         self.busy = unused.is_err().then_some(channel);
         unused?;
-        self.note_change(index);
-        // No thread waits on it, but tasks may.
-        self.wakeups.add(Wakeup::CmEvent(channel));
-        self.table.remove(index);
+        self.remove(index);
         Ok(())
+    }
+
+    fn remove(&mut self, index: u32) {
+        self.note_change(index);
+        // Tasks may wait on it, and threads if its host has crashed.
+        self.wakeups.add(Wakeup::CmEvent(self.handle(index)));
+        self.table.remove(index);
+        self.homes.remove(&index);
     }
 
     pub(super) fn find(&self, channel: CmChannel) -> Result<u32> {

@@ -28,7 +28,7 @@ pub(crate) struct Id {
     /// Index of its channel.
     pub(super) channel: u32,
     pub(super) context: u64,
-    /// The node of the host that it belongs to. `None` is the machine of all nodes.
+    /// The node of the host of its channel. `None` is the machine of all nodes.
     pub(super) home: Option<u32>,
     pub(super) ps: PortSpace,
     pub(super) state: State,

@@ -102,11 +102,6 @@ impl Ids {
         Ok(())
     }
 
-    /// Makes a new id one of a host.
-    pub(crate) fn set_home(&mut self, id: CmId, home: Option<u32>) {
-        self.at_mut(id.index()).home = home;
-    }
-
     /// The id that listens for a service, at an address of the port where the request arrived.
     pub(super) fn listener(
         &self,

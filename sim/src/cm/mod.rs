@@ -125,6 +125,7 @@ impl Manager {
             handle: CmId::from_parts(id.index, id.generation),
             channel,
             context,
+            home: self.channels.home(channel),
             ps,
             ..Id::default()
         });
@@ -200,6 +201,31 @@ impl Manager {
             self.ids.set_state(index, State::Removed);
             self.raise(index, CmEventType::DeviceRemoval, 0);
         }
+    }
+
+    /// Removes the ids and channels of the host of a node, and the ids on its ports. Peers notice by
+    /// their timeouts.
+    #[cfg_attr(any(), mutants::skip)] // controls of tests
+    pub(crate) fn crash(&mut self, node: u32) {
+        let is_of =
+            |id: &Id| id.home == Some(node) || id.port.is_some_and(|local| local.id.node == node);
+        let indices = self.ids.table.indices(is_of);
+        for index in &indices {
+            // Without a connection there is no goodbye.
+            self.forget_conn(*index);
+        }
+        for index in indices {
+            // A listener takes its unread requests with it.
+            if self
+                .ids
+                .table
+                .iter()
+                .any(|(of, id)| of == index && is_of(id))
+            {
+                self.remove(index);
+            }
+        }
+        self.channels.crash(node);
     }
 
     /// Gives an id a connection.

@@ -107,6 +107,15 @@ impl Base {
         self.wakeups.add(Wakeup::Anything);
     }
 
+    /// The open contexts.
+    #[cfg_attr(any(), mutants::skip)] // controls of tests
+    pub(crate) fn contexts(&self) -> Vec<Context> {
+        let indices = self.contexts.indices(|_| true).into_iter();
+        indices
+            .map(|index| self.contexts.at(index).handle)
+            .collect()
+    }
+
     pub(crate) fn open_contexts(&self) -> u32 {
         self.contexts.len()
     }

@@ -102,6 +102,11 @@ impl Device {
         Ok(())
     }
 
+    /// Drops what has not left yet.
+    pub(crate) fn forget_egress(&mut self) {
+        self.egress = Egress::default();
+    }
+
     /// Makes the device fail for good (ASYNC-10). Work in progress ends without completions.
     /// Returns whether it was alive.
     pub(crate) fn kill(&mut self) -> bool {
@@ -109,7 +114,7 @@ impl Device {
             return false;
         }
         // A dead device sends nothing more.
-        self.egress = Egress::default();
+        self.forget_egress();
         self.flush_deferred_writes();
         for cq in self.cqs.table.indices(|_| true) {
             self.cqs.forget_moderation(cq);

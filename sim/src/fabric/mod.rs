@@ -18,16 +18,21 @@ mod faults;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod outage;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
+mod power;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod recorder;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod rules;
 mod schedule;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
+mod shaping;
 #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
 mod tasks;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod waits;
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
@@ -53,6 +58,7 @@ use cm_bridge::CmBridge;
 use recorder::Recorder;
 use rules::{Rules, Verdict};
 use schedule::{Due, Schedule};
+use shaping::Shaping;
 use tasks::Tasks;
 use waits::Waits;
 pub(crate) use waits::{WaitFor, Waiting};
@@ -85,6 +91,9 @@ pub(crate) struct Fabric {
     /// The threads that wait in a verb.
     pub(crate) waits: Waits,
     tasks: Tasks,
+    shaping: Shaping,
+    /// The nodes whose hosts have crashed, with the rules that cut them off.
+    pub(crate) crashed: BTreeMap<u32, FaultId>,
     /// Whether an executor holds the clock: polls and tasks do not move it, and no call waits.
     pub(crate) is_held: bool,
     /// Batches of a layer over the verbs that were not posted when the program ends.
@@ -157,6 +166,8 @@ impl Fabric {
             site: None,
             waits: Waits::default(),
             tasks: Tasks::default(),
+            shaping: Shaping::default(),
+            crashed: BTreeMap::new(),
             is_held: false,
             unposted: Vec::new(),
             cm_bridge: CmBridge::new(&config),
@@ -379,20 +390,30 @@ impl Fabric {
         match verdict {
             Verdict::Passes => self.schedule.fly(packet),
             Verdict::Lost(why) => self.lose(node, &packet, why),
-            Verdict::Affected(effect) => self.apply_effect(node, packet, effect),
+            Verdict::Affected(effect, rule, random) => {
+                self.note_affected(node, &packet, effect);
+                self.apply_effect(packet, effect, rule, random);
+            }
         }
     }
 
-    fn apply_effect(&mut self, index: u32, mut packet: Packet, effect: Effect) {
+    fn note_affected(&mut self, index: u32, packet: &Packet, effect: Effect) {
         if self.recorder.is_traced() {
             let packet = packet.view();
             self.record(index, TraceEvent::Affected { packet, effect });
         }
         // The receiver may give up before a late packet arrives, so its fate counts as a loss until
         // then.
-        if matches!(effect, Effect::Delay(_) | Effect::Reorder(_)) {
-            fates::note(&mut self.slots, &packet, DropReason::HeldBack);
+        let is_late = matches!(
+            effect,
+            Effect::Delay(_) | Effect::Reorder(_) | Effect::Shape(_) | Effect::Hold
+        );
+        if is_late {
+            fates::note(&mut self.slots, packet, DropReason::HeldBack);
         }
+    }
+
+    fn apply_effect(&mut self, mut packet: Packet, effect: Effect, rule: FaultId, random: u64) {
         packet.damaged |= effect == Effect::Corrupt;
         match effect {
             Effect::Duplicate(by) if by.is_zero() => {
@@ -406,22 +427,35 @@ impl Fabric {
             }
             Effect::Delay(by) => self.hold(packet, by, 0),
             Effect::Reorder(behind) => self.hold(packet, Effect::REORDER_WITHIN, behind),
+            Effect::Shape(shape) => {
+                let now = self.schedule.now;
+                let by = self.shaping.delay(rule, shape, &packet, now, random);
+                self.hold(packet, by, 0);
+            }
+            Effect::Hold => {
+                self.take_along(&mut packet);
+                self.shaping.hold(rule, packet);
+            }
             // Damage is done already, and losses have a verdict of their own.
             _ => self.schedule.fly(packet),
         }
     }
 
-    /// Delays a packet. It takes a copy of its bytes, because the sender may reuse them before the
-    /// packet arrives.
+    /// Copies the bytes of a packet, because the sender may reuse them before it arrives.
+    fn take_along(&self, packet: &mut Packet) {
+        // Bytes of released memory cannot be copied. The packet is then lost on arrival.
+        if let Ok(payload) = packet.payload.taken_along(&self.memory) {
+            packet.payload = payload;
+        }
+    }
+
+    /// Delays a packet.
     fn hold(&mut self, mut packet: Packet, by: Duration, behind: u32) {
         let from = match self.config.mode {
             Mode::Stepped => packet.arrives,
             Mode::Inline | Mode::RealTime => self.schedule.now,
         };
-        // Bytes of released memory cannot be copied. The packet is then lost on arrival.
-        if let Ok(payload) = packet.payload.taken_along(&self.memory) {
-            packet.payload = payload;
-        }
+        self.take_along(&mut packet);
         packet.arrives = from.after(by);
         self.schedule.delayed.hold(packet, behind);
         self.schedule.deadlines.is_sooner = true;
@@ -537,6 +571,11 @@ impl Fabric {
     /// Removes a rule.
     pub(crate) fn remove_rule(&mut self, id: FaultId) {
         self.rewire(|rules| rules.remove(id));
+        for mut packet in self.shaping.remove(id) {
+            packet.arrives = self.schedule.now.after(self.config.latency);
+            self.schedule.delayed.hold(packet, 0);
+            self.schedule.deadlines.is_sooner = true;
+        }
         for slot in &mut self.slots {
             slot.node.device.base.rules.remove(id);
         }

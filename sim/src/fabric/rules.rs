@@ -29,7 +29,8 @@ type Planted = BTreeSet<(u32, u32, u32)>;
 pub(crate) enum Verdict {
     Passes,
     Lost(DropReason),
-    Affected(Effect),
+    /// By a rule, with a random number.
+    Affected(Effect, FaultId, u64),
 }
 
 impl Rules {
@@ -70,7 +71,9 @@ impl Rules {
                         effect: Effect::Drop,
                         ..
                     } => Verdict::Lost(DropReason::FaultRule),
-                    Fault::Packet { effect, .. } => Verdict::Affected(*effect),
+                    Fault::Packet { effect, .. } => {
+                        Verdict::Affected(*effect, trigger.id, trigger.draw())
+                    }
                     _ => Verdict::Lost(DropReason::LinkDown),
                 };
             }

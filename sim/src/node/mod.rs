@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use verbs_api::lab::{TimerReport, TraceEvent};
 use verbs_api::table::{Id, Table};
-use verbs_api::{Context, Element};
+use verbs_api::{Context, Element, Handle, Pd};
 
 use crate::config::SimConfig;
 use crate::descriptor::Descriptors;
@@ -149,6 +149,26 @@ impl Node {
         }
         self.device.base.remove_context(context);
         Ok(())
+    }
+
+    /// Removes all objects of all programs at once. Nothing leaves any more that has not left.
+    #[cfg_attr(any(), mutants::skip)] // controls of tests
+    pub(crate) fn crash(&mut self) -> Result<()> {
+        self.device.base.of_ids = None;
+        for context in self.device.base.contexts() {
+            self.close_device(context, |_, _| {})?;
+        }
+        self.device.forget_egress();
+        Ok(())
+    }
+
+    /// Opens the device for the ids of rdma_cm.
+    #[cfg_attr(any(), mutants::skip)] // controls of tests
+    pub(crate) fn open_for_ids(&mut self) -> Result<(Context, Pd)> {
+        let context = self.device.open_device()?;
+        let pd = self.device.alloc_pd(context)?;
+        self.device.base.of_ids = Some((context, pd.index()));
+        Ok((context, pd))
     }
 
     /// Makes the device fail for good: work in progress ends without completions.

@@ -23,6 +23,10 @@ use crate::time::Time;
 /// Numbers the fault rules of all simulations. No decision and no output of a run depends on it.
 static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
 
+pub(super) fn new_fault() -> FaultId {
+    FaultId(NEXT_FAULT.fetch_add(1, Ordering::Relaxed))
+}
+
 impl Lab for Sim {
     fn now(&self) -> Duration {
         self.runtime.with(|fabric| fabric.now().since_start())
@@ -128,7 +132,7 @@ impl Lab for Sim {
                 return Err(invalid("fault", problem).by(Verb::Lab));
             }
         }
-        let id = FaultId(NEXT_FAULT.fetch_add(1, Ordering::Relaxed));
+        let id = new_fault();
         self.runtime.with(|fabric| fabric.add_rule(id, fault));
         Ok(id)
     }
@@ -167,6 +171,14 @@ impl Lab for Sim {
 
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
         self.work(context, |node| node.device.set_port(port, up))
+    }
+
+    fn crash(&self, node: u32) -> Result<()> {
+        self.crash_host(node)
+    }
+
+    fn restart(&self, node: u32) -> Result<()> {
+        self.restart_host(node)
     }
 
     fn kill_device(&self, context: Context) -> Result<()> {

@@ -104,6 +104,7 @@ impl Sim {
     #[track_caller]
     pub(super) fn open_node(&self, node: u32) -> Result<Context> {
         let verb = Verb::OpenDevice;
+        self.check_power_of(node, verb)?;
         // Its error precedes those of the call, because an address may take system calls.
         self.runtime.check_thread(verb)?;
         if let Some(timers) = &self.timers {

@@ -135,6 +135,8 @@ impl Cm for Sim {
     calls! { managed
         fn destroy_event_channel(channel: CmChannel) -> () = CmDestroyEventChannel of None,
             ("{channel}") |manager, _| manager.channels.destroy(channel);
+        fn create_id(channel: CmChannel, context: u64, ps: PortSpace) -> CmId = CmCreateId of None,
+            ("{channel}, {ps}") |manager, _| manager.create_id(channel, context, ps);
         fn set_option(id: CmId, option: CmOption) -> () = CmSetOption of Some(id),
             ("{id}, {option:?}") |manager, _| manager.ids.set_option(id, option);
         fn resolve_route(id: CmId, timeout: Duration) -> () = CmResolveRoute of Some(id),
@@ -182,20 +184,11 @@ impl Cm for Sim {
     #[track_caller]
     fn create_event_channel(&self) -> Result<CmChannel> {
         let verb = Verb::CmCreateEventChannel;
+        self.check_power(verb)?;
         // librdmacm opens the devices before its first channel.
         self.cm_contexts(verb)?;
         self.managed(verb, None, String::new, |manager, _| {
-            Ok(manager.channels.create())
-        })
-    }
-
-    #[track_caller]
-    fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId> {
-        let args = || format!("{channel}, {ps}");
-        self.managed(Verb::CmCreateId, None, args, |manager, _| {
-            let id = manager.create_id(channel, context, ps)?;
-            manager.ids.set_home(id, self.home);
-            Ok(id)
+            Ok(manager.channels.create(self.home))
         })
     }
 
