@@ -19,41 +19,45 @@ const fn service(node: u8) -> SocketAddr {
 }
 
 struct Host {
-    sim: Sim,
+    sim: Arc<dyn Verbs>,
     channel: CmChannel,
 }
 
 impl Host {
     fn new(sim: &Sim, node: u32) -> Self {
         let sim = sim.host(node).unwrap();
-        let channel = sim.create_event_channel().unwrap();
+        let channel = sim.cm().unwrap().create_event_channel().unwrap();
         Self { sim, channel }
     }
 
+    fn cm(&self) -> &dyn Cm {
+        self.sim.cm().unwrap()
+    }
+
     fn id(&self) -> CmId {
-        let id = self.sim.create_id(self.channel, 0, PortSpace::Tcp);
+        let id = self.cm().create_id(self.channel, 0, PortSpace::Tcp);
         id.unwrap()
     }
 
     fn next(&self) -> CmEvent {
-        let event = self.sim.get_cm_event(self.channel, Wait::Forever).unwrap();
-        self.sim.ack_cm_event(&event).unwrap();
+        let event = self.cm().get_cm_event(self.channel, Wait::Forever).unwrap();
+        self.cm().ack_cm_event(&event).unwrap();
         event
     }
 
     /// Listens at port 7471 of all its addresses.
     fn listen(&self) {
         let (id, all) = (self.id(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        self.sim.bind_addr(id, (all, 7471).into()).unwrap();
-        self.sim.listen(id, 0).unwrap();
+        self.cm().bind_addr(id, (all, 7471).into()).unwrap();
+        self.cm().listen(id, 0).unwrap();
     }
 
     /// Gives an id a queue pair. Returns its CQ.
     fn create_qp(&self, id: CmId) -> Cq {
-        let context = self.sim.query_id(id).unwrap().verbs.unwrap();
+        let context = self.cm().query_id(id).unwrap().verbs.unwrap();
         let cq = self.sim.create_cq(context, &CqInit::new(4)).unwrap();
         let init = QpInit::new(QpType::Rc, cq, cq);
-        self.sim.create_cm_qp(id, None, &init).unwrap();
+        self.cm().create_cm_qp(id, None, &init).unwrap();
         cq
     }
 
@@ -62,13 +66,13 @@ impl Host {
         let request = self.next();
         assert_eq!(request.event, CmEventType::ConnectRequest);
         let cq = self.create_qp(request.id);
-        let accepted = self.sim.accept(request.id, &ConnParam::default());
+        let accepted = self.cm().accept(request.id, &ConnParam::default());
         accepted.unwrap();
         (request.id, cq)
     }
 
     fn post_send(&self, id: CmId) {
-        let qp = self.sim.query_id(id).unwrap().qp.unwrap();
+        let qp = self.cm().query_id(id).unwrap().qp.unwrap();
         self.sim.post_send(qp, &[SendWr::send(1, &[])]).unwrap();
     }
 
@@ -83,18 +87,18 @@ impl Host {
     /// Asks for a connection to a service, from whichever address the host has.
     fn connect(&self, to: SocketAddr) -> (CmId, Cq) {
         let id = self.id();
-        self.sim.resolve_addr(id, None, to, SECOND).unwrap();
+        self.cm().resolve_addr(id, None, to, SECOND).unwrap();
         assert_eq!(self.next().event, CmEventType::AddrResolved);
-        self.sim.resolve_route(id, SECOND).unwrap();
+        self.cm().resolve_route(id, SECOND).unwrap();
         assert_eq!(self.next().event, CmEventType::RouteResolved);
         let cq = self.create_qp(id);
-        self.sim.connect(id, &ConnParam::default()).unwrap();
+        self.cm().connect(id, &ConnParam::default()).unwrap();
         (id, cq)
     }
 
     fn device_of(&self, id: CmId) -> u32 {
-        let context = self.sim.query_id(id).unwrap().verbs.unwrap();
-        self.sim.node(context).unwrap()
+        let context = self.cm().query_id(id).unwrap().verbs.unwrap();
+        self.sim.lab().unwrap().node(context).unwrap()
     }
 }
 
@@ -112,10 +116,10 @@ fn a_host_has_its_own_device_and_addresses_only() {
     assert_eq!(names[0].name, "sim1");
     let error = host.sim.open_device("sim0").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoDevice);
-    assert_eq!(host.sim.cm_devices().unwrap().len(), 1);
-    let error = host.sim.bind_addr(host.id(), service(0)).unwrap_err();
+    assert_eq!(host.cm().cm_devices().unwrap().len(), 1);
+    let error = host.cm().bind_addr(host.id(), service(0)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddressNotAvailable);
-    host.sim.bind_addr(host.id(), service(1)).unwrap();
+    host.cm().bind_addr(host.id(), service(1)).unwrap();
     assert!(sim.host(3).is_err());
 }
 
@@ -130,7 +134,7 @@ fn each_host_has_all_ports_and_gets_its_own_requests() {
         let request = server.next();
         assert_eq!(request.event, CmEventType::ConnectRequest);
         assert_eq!(server.device_of(request.id), u32::from(node));
-        assert!(other.sim.get_cm_event(other.channel, Wait::Poll).is_err());
+        assert!(other.cm().get_cm_event(other.channel, Wait::Poll).is_err());
     }
 }
 
@@ -138,7 +142,7 @@ fn each_host_has_all_ports_and_gets_its_own_requests() {
 fn a_port_is_taken_on_its_own_host() {
     let (_sim, [_, host, _]) = three();
     host.listen();
-    let again = host.sim.bind_addr(host.id(), service(1)).unwrap_err();
+    let again = host.cm().bind_addr(host.id(), service(1)).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::AddressNotAvailable);
 }
 
@@ -164,7 +168,10 @@ fn a_partition_separates_hosts_both_ways_or_one_way_until_it_is_repaired() {
             CmEventType::Unreachable,
             "{partition:?}"
         );
-        let is_read = server.sim.get_cm_event(server.channel, Wait::Poll).is_err();
+        let is_read = server
+            .cm()
+            .get_cm_event(server.channel, Wait::Poll)
+            .is_err();
         assert!(is_read, "{partition:?}");
         sim.remove(cut).unwrap();
         client.connect(service(1));
@@ -207,7 +214,7 @@ fn peers_of_a_crashed_host_see_silence_at_each_step_of_a_connection() {
         }
         let (_, served) = server.accept();
         if step == Step::Accepted {
-            // The answer is on its way, and nobody hears that the client is ready.
+            // The answer is on its way, and the client's confirmation is lost.
             sim.crash(1).unwrap();
         }
         assert_eq!(client.next().event, CmEventType::Established, "{step:?}");
@@ -223,13 +230,13 @@ fn peers_of_a_crashed_host_see_silence_at_each_step_of_a_connection() {
         // Its handles are refused, and so is all that is new.
         let refused = server.sim.poll_cq(served, &mut []).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Invalid);
-        let event = server.sim.get_cm_event(server.channel, Wait::Poll);
+        let event = server.cm().get_cm_event(server.channel, Wait::Poll);
         assert_eq!(event.unwrap_err().kind(), ErrorKind::Invalid);
         assert_eq!(
             server.sim.open_device("sim1").unwrap_err().kind(),
             ErrorKind::NoDevice
         );
-        let channel = server.sim.create_event_channel();
+        let channel = server.cm().create_event_channel();
         assert_eq!(channel.unwrap_err().kind(), ErrorKind::NoDevice);
     }
 }
@@ -259,7 +266,7 @@ fn a_host_that_starts_again_serves_at_its_address_and_knows_nothing_of_before() 
     let (id, cq) = client.connect(service(1));
     let (served, _) = server.accept();
     assert_eq!(client.next().event, CmEventType::Established);
-    let qp = server.sim.query_id(served).unwrap().qp.unwrap();
+    let qp = server.cm().query_id(served).unwrap().qp.unwrap();
     server.sim.post_recv(qp, &[RecvWr::new(1, &[])]).unwrap();
     client.post_send(id);
     assert_eq!(client.status(cq), WcStatus::Success);
@@ -271,7 +278,7 @@ fn a_host_that_starts_again_serves_at_its_address_and_knows_nothing_of_before() 
 #[test]
 fn a_task_that_waits_on_a_host_that_crashes_learns_of_it() {
     let sim = Arc::new(Sim::new(SimConfig::new()));
-    let host = Arc::new(sim.host(1).unwrap());
+    let host = sim.host(1).unwrap();
     let cm = owned::Cm::new(host).unwrap();
     let listener = Listener::bind(&cm, PortSpace::Tcp, service(1)).unwrap();
     let error = rt::block_on(&*sim, Order::Fifo, async |rt| {

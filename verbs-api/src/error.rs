@@ -4,6 +4,7 @@ use core::fmt;
 use core::net::IpAddr;
 
 use crate::cm::CmEvent;
+use crate::cq::{Wc, WcStatus};
 use crate::device::Gid;
 use crate::handle::{Cq, Object};
 use crate::qp::{QpAttrMask, QpState};
@@ -389,6 +390,15 @@ pub enum Cause {
     },
     /// The CQ has overrun and cannot be used any more.
     CqOverrun,
+    /// A work request failed ([`Wc::ok`](crate::Wc::ok)).
+    Completion {
+        /// Which.
+        wr_id: u64,
+        /// How.
+        status: WcStatus,
+        /// The number of its QP.
+        qp_num: u32,
+    },
     /// No event is queued.
     NoEvent,
     /// A fault rule made the call fail.
@@ -535,6 +545,36 @@ debug_is_display!(Error, PostError);
 
 impl core::error::Error for Error {}
 
+impl Wc {
+    /// The completion, if the work request succeeded.
+    ///
+    /// ```
+    /// # use verbs_api::{Result, owned::Cq};
+    /// # async fn f(cq: &Cq) -> Result<()> {
+    /// for wc in cq.next().await? {
+    ///     wc.ok()?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Io` if it failed, with the status, the work request and the QP
+    /// ([`Cause::Completion`]).
+    pub fn ok(&self) -> Result<&Self> {
+        let (wr_id, status, qp_num) = (self.wr_id, self.status, self.qp_num);
+        if status == WcStatus::Success {
+            return Ok(self);
+        }
+        let cause = Cause::Completion {
+            wr_id,
+            status,
+            qp_num,
+        };
+        Err(Error::new(Verb::PollCq, ErrorKind::Io, cause))
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -602,6 +642,14 @@ impl fmt::Display for Cause {
             Self::QpState { state } => write!(f, "the qp is in {state}"),
             Self::UnownedGid { gid } => write!(f, "no device has the address {gid}"),
             Self::CqOverrun => f.write_str("the cq has overrun"),
+            Self::Completion {
+                wr_id,
+                status,
+                qp_num,
+            } => write!(
+                f,
+                "work request {wr_id:#x} of qp {qp_num:#x} failed: {status}"
+            ),
             Self::NoEvent => f.write_str("no event is queued"),
             Self::Injected => f.write_str("a fault rule made the call fail"),
             Self::Stall(stall) => stall.fmt(f),

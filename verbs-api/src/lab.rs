@@ -9,6 +9,7 @@
 //! | [`Stall`], [`LostWakeup`], [`TaskWait`] | why a wait cannot end |
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use crate::device::{Gid, Mtu};
 use crate::error::Result;
@@ -128,6 +129,20 @@ pub trait Lab {
     /// event, or only look at what the program has: the bytes and attributes of regions, the
     /// attributes of windows and CQs.
     fn kill_device(&self, context: Context) -> Result<()>;
+
+    /// The same devices, as a program on the machine of one node sees them.
+    ///
+    /// [`devices`](Verbs::devices) and [`open_device`](Verbs::open_device) have the device of the
+    /// node only. Ids of rdma_cm on its event channels have the addresses of the node only, as on
+    /// separate machines: the address of another node is not local, so a client without a source
+    /// address starts from its own device, and two hosts may listen at the same port. Test controls
+    /// are those of the whole simulation, and so is every handle: a call with a handle of another
+    /// host is not refused.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such node, counted from 0; `NotSupported` on a network, where each
+    /// process is a machine already.
+    fn host(&self, node: u32) -> Result<Arc<dyn Verbs>>;
 
     /// Lets the machine of a node lose its power. All objects of the node are gone, its ids of rdma_cm
     /// too, and their handles are refused. Nothing says goodbye: peers get no answer, until their

@@ -164,7 +164,7 @@ impl Drop for Checked {
     /// # Panics
     /// If an invariant is broken and [`finish`](Self::finish) was not called.
     fn drop(&mut self) {
-        if thread::panicking() || self.books.lock().closed {
+        if self.is_view || thread::panicking() || self.books.lock().closed {
             return;
         }
         if let Err(broken) = self.finish() {

@@ -1,6 +1,7 @@
 //! The test controls around the device: when all activity has ended, sends have ended too.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use verbs_api::lab::{
     Fault, FaultId, Firing, Lab, Limit, Live, TappedPacket, TaskWait, TraceRecord,
@@ -61,6 +62,11 @@ impl Lab for Checked {
         self.inner_lab().settle()?;
         self.books.lock().queues.settled(before);
         Ok(())
+    }
+
+    fn host(&self, node: u32) -> Result<Arc<dyn Verbs>> {
+        let inner = self.inner_lab().host(node)?;
+        Ok(Arc::new(self.view(inner)))
     }
 
     fn crash(&self, node: u32) -> Result<()> {

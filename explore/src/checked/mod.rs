@@ -91,6 +91,8 @@ pub struct Checked {
     unobserved: Option<Box<Checked>>,
     /// Who sees the program fail, if somebody asks.
     witness: Option<Arc<Witness>>,
+    /// Another one, with the same books, finishes.
+    is_view: bool,
 }
 
 impl Checked {
@@ -98,18 +100,33 @@ impl Checked {
     /// would look like the device's inventions.
     pub fn new(inner: impl Into<Arc<dyn Verbs>>) -> Self {
         let inner = inner.into();
-        let books = Arc::new(Mutex::new(Books::default()));
+        Self::with(inner, Arc::default(), None, false)
+    }
+
+    /// The same checks around another view of the device.
+    fn view(&self, inner: Arc<dyn Verbs>) -> Self {
+        Self::with(inner, self.books.clone(), self.witness.clone(), true)
+    }
+
+    fn with(
+        inner: Arc<dyn Verbs>,
+        books: Arc<Mutex<Books>>,
+        witness: Option<Arc<Witness>>,
+        is_view: bool,
+    ) -> Self {
         let unobserved = Self {
             inner: inner.clone(),
             books: books.clone(),
             unobserved: None,
             witness: None,
+            is_view: true,
         };
         Self {
             inner,
             books,
             unobserved: Some(Box::new(unobserved)),
-            witness: None,
+            witness,
+            is_view,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The test controls of the simulator.
 
 use core::time::Duration;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::lab::{
@@ -171,6 +172,10 @@ impl Lab for Sim {
 
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
         self.work(context, |node| node.device.set_port(port, up))
+    }
+
+    fn host(&self, node: u32) -> Result<Arc<dyn Verbs>> {
+        Ok(Arc::new(self.host_of(node)?))
     }
 
     fn crash(&self, node: u32) -> Result<()> {

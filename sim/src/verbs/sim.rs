@@ -104,7 +104,6 @@ impl Sim {
     #[track_caller]
     pub(super) fn open_node(&self, node: u32) -> Result<Context> {
         let verb = Verb::OpenDevice;
-        self.check_power_of(node, verb)?;
         // Its error precedes those of the call, because an address may take system calls.
         self.runtime.check_thread(verb)?;
         if let Some(timers) = &self.timers {
@@ -179,6 +178,7 @@ impl Verbs for Sim {
             let cause = Cause::Text(text.into());
             return Err(Error::new(verb, ErrorKind::NoDevice, cause));
         };
+        self.check_power_of(node, verb)?;
         self.open_node(node)
     }
 
