@@ -464,6 +464,9 @@ fn memory_goes_with_its_context(setup: &Setup<'_>) -> Result {
     let all = setup.query_device_ex(setup.ctx_a())?.max_dm_size as usize;
     for _ in 0..2 {
         let context = crate::bad_input::open_again(setup)?;
+        // What has been freed has gone.
+        let freed = setup.alloc_dm(context, &DmInit::new(8)).rule(RULE)?;
+        setup.free_dm(freed)?;
         let dm = setup.alloc_dm(context, &DmInit::new(all)).rule(RULE)?;
         let pd = setup.alloc_pd(context)?;
         setup.reg_dm_mr(pd, dm, 0, 8, ALL)?;

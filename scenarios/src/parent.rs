@@ -375,6 +375,9 @@ fn parent_domain_goes_with_its_context(setup: &Setup<'_>) -> Result {
     let context = open_again(setup)?;
     let Family { td, second, .. } = family(setup, context)?;
     setup.alloc_mr(second, 64, Access::empty())?;
+    // What has been freed has gone.
+    let freed = setup.alloc_td(context)?;
+    setup.dealloc_td(freed)?;
     setup.close_device(context).rule(RULE)?;
     expect_err(setup.dealloc_pd(second), ErrorKind::Invalid, RULE)?;
     expect_err(setup.dealloc_td(td), ErrorKind::Invalid, RULE)?;
