@@ -29,7 +29,7 @@ use verbs_api::{ErrorKind, Verb, WcStatus};
 
 use crate::Plan;
 
-/// Plans of so many rules for a simulation with this many nodes, of one port each.
+/// Plans of `rules` rules for a simulation with this many nodes, of one port each.
 ///
 /// # Panics
 /// If there are less than two nodes.

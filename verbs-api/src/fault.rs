@@ -545,10 +545,10 @@ impl Fault {
     /// fields.
     ///
     /// # Errors
-    /// `Invalid` for an ordinal 0, a rate above a million, a delay or reordering by zero, a rate of 0 bytes, a link or
-    /// port that comes up before it goes down, a port 0, a link from a node to itself, a status
-    /// that is not an error, an error kind that its errno value does not have, or a PSN or QP
-    /// number of more than 24 bits.
+    /// `Invalid` for an ordinal 0, a rate above a million, a delay or reordering by zero, a rate of
+    /// 0 bytes, a link or port that comes up before it goes down, a port 0, a link from a node to
+    /// itself, a status that is not an error, an error kind that its errno value does not have, or
+    /// a PSN or QP number of more than 24 bits.
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Packet {

@@ -144,10 +144,10 @@ pub trait Lab {
     /// process is a machine already.
     fn host(&self, node: u32) -> Result<Arc<dyn Verbs>>;
 
-    /// Lets the machine of a node lose its power. All objects of the node are gone, its ids of rdma_cm
-    /// too, and their handles are refused. Nothing says goodbye: peers get no answer, until their
-    /// retries end. What was on its way to the node is lost, and what it had sent arrives. Until
-    /// [`restart`](Self::restart) the device cannot be opened.
+    /// Lets the machine of a node lose its power. All objects of the node are destroyed, its ids of
+    /// rdma_cm too, and their handles are refused. It says nothing to its peers: they get no
+    /// answer, until their retries end. What was on its way to the node is lost, and what it had
+    /// sent arrives. Until [`restart`](Self::restart) the device cannot be opened.
     ///
     /// # Errors
     /// `Invalid` if there is no such node, or if it has crashed already; `NotSupported` on a

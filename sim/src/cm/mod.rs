@@ -203,8 +203,8 @@ impl Manager {
         }
     }
 
-    /// Removes the ids and channels of the host of a node, and the ids on its ports. Peers notice by
-    /// their timeouts.
+    /// Removes the ids and channels of the host of a node, and the ids on its ports. Peers notice
+    /// by their timeouts.
     #[cfg_attr(any(), mutants::skip)] // controls of tests
     pub(crate) fn crash(&mut self, node: u32) {
         let is_of =

@@ -32,7 +32,6 @@ mod tasks;
 mod waits;
 
 use core::time::Duration;
-use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
@@ -58,7 +57,6 @@ use cm_bridge::CmBridge;
 use recorder::Recorder;
 use rules::{Rules, Verdict};
 use schedule::{Due, Schedule};
-use shaping::Shaping;
 use tasks::Tasks;
 use waits::Waits;
 pub(crate) use waits::{WaitFor, Waiting};
@@ -91,9 +89,6 @@ pub(crate) struct Fabric {
     /// The threads that wait in a verb.
     pub(crate) waits: Waits,
     tasks: Tasks,
-    shaping: Shaping,
-    /// The nodes whose hosts have crashed, with the rules that cut them off.
-    pub(crate) crashed: BTreeMap<u32, FaultId>,
     /// Whether an executor holds the clock: polls and tasks do not move it, and no call waits.
     pub(crate) is_held: bool,
     /// Batches of a layer over the verbs that were not posted when the program ends.
@@ -166,8 +161,6 @@ impl Fabric {
             site: None,
             waits: Waits::default(),
             tasks: Tasks::default(),
-            shaping: Shaping::default(),
-            crashed: BTreeMap::new(),
             is_held: false,
             unposted: Vec::new(),
             cm_bridge: CmBridge::new(&config),
@@ -429,12 +422,12 @@ impl Fabric {
             Effect::Reorder(behind) => self.hold(packet, Effect::REORDER_WITHIN, behind),
             Effect::Shape(shape) => {
                 let now = self.schedule.now;
-                let by = self.shaping.delay(rule, shape, &packet, now, random);
+                let by = self.rules.shaping.delay(rule, shape, &packet, now, random);
                 self.hold(packet, by, 0);
             }
             Effect::Hold => {
                 self.take_along(&mut packet);
-                self.shaping.hold(rule, packet);
+                self.rules.shaping.hold(rule, packet);
             }
             // Damage is done already, and losses have a verdict of their own.
             _ => self.schedule.fly(packet),
@@ -571,7 +564,7 @@ impl Fabric {
     /// Removes a rule.
     pub(crate) fn remove_rule(&mut self, id: FaultId) {
         self.rewire(|rules| rules.remove(id));
-        for mut packet in self.shaping.remove(id) {
+        for mut packet in self.rules.shaping.remove(id) {
             packet.arrives = self.schedule.now.after(self.config.latency);
             self.schedule.delayed.hold(packet, 0);
             self.schedule.deadlines.is_sooner = true;

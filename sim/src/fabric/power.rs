@@ -8,7 +8,7 @@ use crate::node::Node;
 
 impl Fabric {
     pub(crate) fn has_power(&self, node: u32) -> bool {
-        !self.crashed.contains_key(&node)
+        !self.rules.crashed.contains_key(&node)
     }
 
     /// The host of a node loses its power. The rule `cut` cuts it off.
@@ -16,7 +16,7 @@ impl Fabric {
         if !self.has_power(node) {
             return Err(invalid("node", "has crashed already"));
         }
-        self.crashed.insert(node, cut);
+        self.rules.crashed.insert(node, cut);
         let what = "the host crashes";
         self.record(node, TraceEvent::Fault { what });
         // First of all, since what ends says goodbye.
@@ -33,7 +33,7 @@ impl Fabric {
 
     /// The host of a node has power again.
     pub(crate) fn restart(&mut self, node: u32) -> Result<()> {
-        let cut = self.crashed.remove(&node);
+        let cut = self.rules.crashed.remove(&node);
         let cut = cut.ok_or_else(|| invalid("node", "has not crashed"))?;
         let what = "the host starts again";
         self.record(node, TraceEvent::Fault { what });

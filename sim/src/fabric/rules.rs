@@ -1,10 +1,11 @@
 //! Fault rules for packets and calls.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::lab::{Effect, Fault, FaultId, PacketView};
 use verbs_api::{Cause, Verb};
 
+use super::shaping::Shaping;
 use crate::config::SimConfig;
 use crate::device::{Refusal, Result};
 use crate::packet::{DropReason, Packet};
@@ -17,6 +18,9 @@ pub(crate) struct Rules {
     packets: Vec<(Fault, Trigger)>,
     pub(super) calls: Vec<(Fault, Trigger)>,
     planted: Option<Planted>,
+    pub(super) shaping: Shaping,
+    /// The nodes whose hosts have crashed, with the rules that cut them off.
+    pub(super) crashed: BTreeMap<u32, FaultId>,
     pub(crate) triggers: Triggers,
 }
 
@@ -38,6 +42,8 @@ impl Rules {
         Self {
             packets: Vec::new(),
             calls: Vec::new(),
+            shaping: Shaping::default(),
+            crashed: BTreeMap::new(),
             planted: config.planted_defect.then(Planted::new),
             triggers: Triggers::new(config.seed, config.firings),
         }

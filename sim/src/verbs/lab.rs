@@ -24,7 +24,7 @@ use crate::time::Time;
 /// Numbers the fault rules of all simulations. No decision and no output of a run depends on it.
 static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
 
-pub(super) fn new_fault() -> FaultId {
+fn new_fault() -> FaultId {
     FaultId(NEXT_FAULT.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -175,15 +175,25 @@ impl Lab for Sim {
     }
 
     fn host(&self, node: u32) -> Result<Arc<dyn Verbs>> {
-        Ok(Arc::new(self.host_of(node)?))
+        self.check_node("node", Some(node))?;
+        self.check_hosts()?;
+        let (timers, receiver) = (self.timers.clone(), self.receiver.clone());
+        let host = Self::view(self.runtime.clone(), timers, receiver, Some(node));
+        Ok(Arc::new(host))
     }
 
     fn crash(&self, node: u32) -> Result<()> {
-        self.crash_host(node)
+        self.check_node("node", Some(node))?;
+        self.check_hosts()?;
+        let cut = new_fault();
+        let crashed = self.runtime.with(|fabric| fabric.crash(node, cut));
+        crashed.by(Verb::Lab)
     }
 
     fn restart(&self, node: u32) -> Result<()> {
-        self.restart_host(node)
+        self.check_node("node", Some(node))?;
+        let restarted = self.runtime.with(|fabric| fabric.restart(node));
+        restarted.by(Verb::Lab)
     }
 
     fn kill_device(&self, context: Context) -> Result<()> {
@@ -267,7 +277,15 @@ impl Sim {
         self.runtime.with(|fabric| fabric.recorder.trace_len())
     }
 
-    pub(super) fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
+    fn check_hosts(&self) -> Result<()> {
+        if self.runtime.config.network.is_some() {
+            let cause = Cause::Text("on a network each process is a host".into());
+            return Err(Error::new(Verb::Lab, ErrorKind::NotSupported, cause));
+        }
+        Ok(())
+    }
+
+    fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
         let last = self.runtime.config.nodes - 1;
         in_range(what, node.unwrap_or(0).into(), 0, last.into()).by(Verb::Lab)
     }

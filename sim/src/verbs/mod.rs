@@ -6,14 +6,13 @@ mod cm;
 #[cfg_attr(any(), mutants::skip)] // texts
 pub(crate) mod diagnose;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
-mod host;
-#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod lab;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod model;
 mod sim;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod trace_args;
+mod view;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod watch;
 

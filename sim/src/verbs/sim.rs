@@ -21,7 +21,7 @@ use verbs_api::{
 
 use super::diagnose::Strict;
 use super::trace_args::{self, also};
-use crate::config::{Mode, SimConfig};
+use crate::config::Mode;
 use crate::device::{Answer, EventQueue, ticks};
 use crate::fabric::WaitFor;
 use crate::network::Receiver;
@@ -50,7 +50,7 @@ pub struct Sim {
     pub(crate) strict: Option<Strict>,
     pub(crate) runtime: Arc<Runtime>,
     /// A view that neither fault rules nor the trace observe. `None` if this is that view.
-    unobserved: Option<Box<Sim>>,
+    pub(super) unobserved: Option<Box<Sim>>,
     /// The node of the host that this is a view of. `None` is all nodes.
     pub(super) home: Option<u32>,
     pub(super) timers: Option<Arc<TimerThread>>,
@@ -58,48 +58,6 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// Starts a simulation.
-    ///
-    /// It takes nothing from the system but memory. What else it needs, such as a thread in
-    /// [`Mode::RealTime`], [`open_device`](Verbs::open_device) takes, and fails without it.
-    pub fn new(config: SimConfig) -> Self {
-        let runtime = Arc::new(Runtime::new(config));
-        let timers = TimerThread::of(&runtime);
-        let receiver = Receiver::of(&runtime);
-        Self::view(runtime, timers, receiver, None)
-    }
-
-    /// A simulation as the program on one node sees it, or all of it.
-    pub(super) fn view(
-        runtime: Arc<Runtime>,
-        timers: Option<Arc<TimerThread>>,
-        receiver: Option<Arc<Receiver>>,
-        home: Option<u32>,
-    ) -> Self {
-        // Layers over the verbs make calls that the program did not make.
-        let unobserved = Self {
-            strict: None,
-            runtime: runtime.clone(),
-            unobserved: None,
-            home,
-            timers: timers.clone(),
-            receiver: receiver.clone(),
-        };
-        Self {
-            strict: None,
-            runtime,
-            timers,
-            receiver,
-            home,
-            unobserved: Some(Box::new(unobserved)),
-        }
-    }
-
-    /// The same simulation, unobserved by fault rules and the trace: see [`Lab::unobserved`].
-    pub fn unobserved(&self) -> &Self {
-        self.unobserved.as_deref().unwrap_or(self)
-    }
-
     /// Opens the device of a node, of whichever host.
     #[track_caller]
     pub(super) fn open_node(&self, node: u32) -> Result<Context> {
@@ -112,18 +70,6 @@ impl Sim {
         self.take_addresses(verb, node)?;
         let args = || format!("sim{node}");
         self.call_node(node, verb, args, |node| node.device.open_device())
-    }
-
-    /// The numbers of the nodes that this view has.
-    pub(super) fn nodes(&self) -> core::ops::Range<u32> {
-        match self.home {
-            Some(node) => node..node + 1,
-            None => 0..self.runtime.config.nodes,
-        }
-    }
-
-    pub(crate) fn is_observed(&self) -> bool {
-        self.unobserved.is_some()
     }
 }
 
@@ -178,7 +124,7 @@ impl Verbs for Sim {
             let cause = Cause::Text(text.into());
             return Err(Error::new(verb, ErrorKind::NoDevice, cause));
         };
-        self.check_power_of(node, verb)?;
+        self.check_power(verb, Some(node))?;
         self.open_node(node)
     }
 
