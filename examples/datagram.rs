@@ -107,7 +107,7 @@ impl Server {
         let Side { qp, cq, mr, pd } = &self.side;
         let receive = |wr_id| {
             let start = receive_slot(wr_id);
-            qp.post_recv(&[RecvWr::new(wr_id, &[mr.sge(start..start + SLOT)])])
+            qp.post_recv(RecvWr::new(wr_id, &[mr.sge(start..start + SLOT)]))
         };
         (0..RECEIVES as u64).try_for_each(receive)?;
         let mut answered = 0;
@@ -136,7 +136,7 @@ impl Server {
                 ))?;
                 // Posted work holds what it uses: the handle may go here.
                 let list = [mr.sge(start..start + ANSWER)];
-                qp.post_send(&[SendWr::send(wc.wr_id, &list).to(&ah, wc.src_qp, RDMA_UDP_QKEY)])?;
+                qp.post_send(SendWr::send(wc.wr_id, &list).to(&ah, wc.src_qp, RDMA_UDP_QKEY))?;
             }
         }
         Ok(answered)
@@ -181,7 +181,7 @@ impl Client {
     /// The answer to a request.
     fn ask(&self, number: u64) -> Result<u64> {
         let Side { qp, cq, mr, .. } = &self.side;
-        let receive = || qp.post_recv(&[RecvWr::new(1, &[mr.sge(..Self::OUT)])]);
+        let receive = || qp.post_recv(RecvWr::new(1, &[mr.sge(..Self::OUT)]));
         receive()?;
         mr.write(Self::OUT + 16, &number.to_be_bytes())?;
         self.send(REQUEST)?;

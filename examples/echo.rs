@@ -49,7 +49,7 @@ fn serve(listener: &Listener) -> Result<u64> {
     let memory = 2 * DEPTH as usize * SIZE;
     let side = Side::of(&request, QpType::Rc, DEPTH as u32, memory)?;
     let Side { qp, cq, mr, .. } = &side;
-    let receive = |n| qp.post_recv(&[RecvWr::new(n, &[mr.sge(slot(n))])]);
+    let receive = |n| qp.post_recv(RecvWr::new(n, &[mr.sge(slot(n))]));
     // Before the client is notified: a message to a QP without receives would have to be repeated.
     (0..DEPTH).try_for_each(receive)?;
     let connection = request.accept(&ConnParam::new())?;
@@ -66,7 +66,7 @@ fn serve(listener: &Listener) -> Result<u64> {
                 WcOpcode::Recv => {
                     let start = slot(wc.wr_id).start;
                     let reply = [mr.sge(start..start + wc.byte_len as usize)];
-                    qp.post_send(&[SendWr::send(wc.wr_id, &reply)])?;
+                    qp.post_send(SendWr::send(wc.wr_id, &reply))?;
                     replies += 1;
                 }
                 // The reply has arrived, so its slot can take another message.
@@ -91,9 +91,9 @@ fn call(cm: &Cm, server: SocketAddr) -> Result {
     let text = |n: u64| format!("{n:>0$}", SIZE).into_bytes();
     let request = |n: u64| -> Result {
         let (out, back) = (slot(2 * n), slot(2 * n + 1));
-        qp.post_recv(&[RecvWr::new(n, &[mr.sge(back)])])?;
+        qp.post_recv(RecvWr::new(n, &[mr.sge(back)]))?;
         mr.write(out.start, &text(n))?;
-        Ok(qp.post_send(&[SendWr::send(n, &[mr.sge(out)])])?)
+        Ok(qp.post_send(SendWr::send(n, &[mr.sge(out)]))?)
     };
     let connection = route.connect(&ConnParam::new())?;
     connection.established(Wait::Forever)?;
@@ -123,7 +123,7 @@ fn call(cm: &Cm, server: SocketAddr) -> Result {
             }
         }
     }
-    qp.post_send(&[SendWr::send(MESSAGES, &[])])?;
+    qp.post_send(SendWr::send(MESSAGES, &[]))?;
     connection.disconnected(Wait::Forever)?;
     Ok(())
 }

@@ -75,7 +75,7 @@ fn half(wr_id: u64) -> std::ops::Range<usize> {
 async fn serve(request: Request) -> Result<u64> {
     let side = Side::of(&request, QpType::Rc, 2, 2 * SIZE)?;
     let Side { qp, cq, mr, .. } = &side;
-    let receive = |n| qp.post_recv(&[RecvWr::new(n, &[mr.sge(half(n))])]);
+    let receive = |n| qp.post_recv(RecvWr::new(n, &[mr.sge(half(n))]));
     // Before the client is notified: a message to a QP without receives would have to be repeated.
     (0..2).try_for_each(receive)?;
     let connection = request.accept(&ConnParam::new())?;
@@ -90,7 +90,7 @@ async fn serve(request: Request) -> Result<u64> {
                 WcOpcode::Recv => {
                     let start = half(wc.wr_id).start;
                     let reply = [mr.sge(start..start + wc.byte_len as usize)];
-                    qp.post_send(&[SendWr::send(wc.wr_id, &reply)])?;
+                    qp.post_send(SendWr::send(wc.wr_id, &reply))?;
                     replies += 1;
                 }
                 // The reply has arrived, so its half can take another message.
@@ -116,12 +116,12 @@ async fn call(cm: Cm, server: SocketAddr) -> Result {
     for n in 0..MESSAGES {
         let text = format!("{n:>0$}", SIZE).into_bytes();
         mr.write(half(0).start, &text)?;
-        qp.post_recv(&[RecvWr::new(1, &[mr.sge(half(1))])])?;
-        qp.post_send(&[SendWr::send(0, &[mr.sge(half(0))])])?;
+        qp.post_recv(RecvWr::new(1, &[mr.sge(half(1))]))?;
+        qp.post_send(SendWr::send(0, &[mr.sge(half(0))]))?;
         succeed(cq, 2).await?;
         assert_eq!(mr.read_vec(half(1).start, SIZE)?, text);
     }
-    qp.post_send(&[SendWr::send(0, &[])])?;
+    qp.post_send(SendWr::send(0, &[]))?;
     connection.until_disconnected().await?;
     Ok(())
 }

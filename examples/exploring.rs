@@ -45,10 +45,10 @@ impl Mailbox {
         let mut number = 0;
         while number < messages {
             let list = [self.receiver.mr.sge(..)];
-            peer.post_recv(&[RecvWr::new(number, &list)])?;
+            peer.post_recv(RecvWr::new(number, &list))?;
             self.sender.mr.write(0, &number.to_le_bytes())?;
             let list = [self.sender.mr.sge(..)];
-            qp.post_send(&[SendWr::send(number, &list)])?;
+            qp.post_send(SendWr::send(number, &list))?;
             let status = self.sender.completion()?;
             self.receive()?;
             if status == WcStatus::Success {

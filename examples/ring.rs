@@ -46,7 +46,7 @@ fn main() -> Result {
 
 /// A receive for immediate data alone.
 fn receive(side: &Side) -> Result {
-    Ok(side.qp.post_recv(&[RecvWr::new(0, &[])])?)
+    Ok(side.qp.post_recv(RecvWr::new(0, &[]))?)
 }
 
 /// Record `n`: of a length and content of its own.

@@ -37,7 +37,7 @@ fn publish(qp: &Qp, message: &Mr, times: u64) -> Result<Report> {
     let (mut posted, mut completed) = (0, 0);
     while completed < times && report.failed.is_none() {
         if posted < times {
-            match qp.post_send(&[SendWr::send(posted, &[message.sge(..)])]) {
+            match qp.post_send(SendWr::send(posted, &[message.sge(..)])) {
                 Ok(()) => {
                     posted += 1;
                     continue;
@@ -100,7 +100,7 @@ impl Feed {
         publisher.connect_rc(&subscriber, &params).unwrap();
         for wr_id in 0..MESSAGES {
             let list = [inbox.sge(..)];
-            subscriber.post_recv(&[RecvWr::new(wr_id, &list)]).unwrap();
+            subscriber.post_recv(RecvWr::new(wr_id, &list)).unwrap();
         }
         Self {
             verbs,

@@ -56,8 +56,8 @@
 //!
 //!     let mr = pd.alloc_mr(4096, Access::LOCAL_WRITE)?;
 //!     mr.write(0, b"hello")?;
-//!     far.post_recv(&[RecvWr::new(1, &[mr.sge(2048..)])])?;
-//!     near.post_send(&[SendWr::send(2, &[mr.sge(..5)])])?;
+//!     far.post_recv(RecvWr::new(1, &[mr.sge(2048..)]))?;
+//!     near.post_send(SendWr::send(2, &[mr.sge(..5)]))?;
 //!     let mut left = 2;
 //!     while left > 0 && let Some(completions) = cq.wait(Wait::Forever)? {
 //!         for wc in completions {

@@ -484,16 +484,26 @@ impl Qp {
         Ok(())
     }
 
-    /// Posts sends in order ([`Verbs::post_send`](crate::Verbs::post_send)); stops at the first
-    /// that cannot be posted.
+    /// Posts one send, or several in order ([`Verbs::post_send`](crate::Verbs::post_send)); stops
+    /// at the first that cannot be posted.
+    ///
+    /// ```
+    /// # use verbs_api::{Result, owned::{Qp, SendWr}};
+    /// # fn f(qp: &Qp) -> Result<()> {
+    /// qp.post_send(SendWr::send(1, &[]))?;
+    /// qp.post_send(&[SendWr::send(2, &[]), SendWr::send(3, &[])])?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `Invalid` in a state that does not allow it, for bytes that a region does not have, a region
     /// or address handle of another protection domain, too many SGEs, too much inline data, or an
     /// opcode the transport does not have; `NoMemory` when the queue is full.
     #[track_caller]
-    pub fn post_send(&self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+    pub fn post_send<'w>(&self, list: impl AsRef<[SendWr<'w>]>) -> Result<(), PostError> {
         let _standing = Standing::at(Site::here());
+        let list = list.as_ref();
         let (named, bad) = self.resolve(Verb::PostSend, list);
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
         let verbs = self.0.context().verbs();
@@ -567,11 +577,12 @@ impl Qp {
         })
     }
 
-    /// Posts receives in order ([`Verbs::post_recv`](crate::Verbs::post_recv)); stops at the first
-    /// that cannot be posted. Errors as for [`post_send`](Self::post_send).
+    /// Posts one receive, or several in order ([`Verbs::post_recv`](crate::Verbs::post_recv)); stops
+    /// at the first that cannot be posted. Errors as for [`post_send`](Self::post_send).
     #[track_caller]
-    pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+    pub fn post_recv<'w>(&self, list: impl AsRef<[RecvWr<'w>]>) -> Result<(), PostError> {
         let _standing = Standing::at(Site::here());
+        let list = list.as_ref();
         let verb = Verb::PostRecv;
         let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |_| Ok(()));
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];

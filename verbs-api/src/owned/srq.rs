@@ -187,15 +187,17 @@ impl Srq {
         self.modify(&attr, SrqAttrMask::LIMIT)
     }
 
-    /// Posts receives in order ([`Verbs::post_srq_recv`](crate::Verbs::post_srq_recv)); stops at
-    /// the first that cannot be posted.
+    /// Posts one receive, or several in order
+    /// ([`Verbs::post_srq_recv`](crate::Verbs::post_srq_recv)); stops at the first that cannot be
+    /// posted.
     ///
     /// # Errors
     /// `Invalid` for bytes that a region does not have, a region of another protection domain, or
     /// too many SGEs; `NoMemory` when the queue is full.
     #[track_caller]
-    pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+    pub fn post_recv<'w>(&self, list: impl AsRef<[RecvWr<'w>]>) -> Result<(), PostError> {
         let _standing = Standing::at(Site::here());
+        let list = list.as_ref();
         let verb = Verb::PostSrqRecv;
         let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |_| Ok(()));
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];

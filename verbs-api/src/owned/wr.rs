@@ -1,6 +1,7 @@
 //! Work requests that name owning objects.
 
 use core::marker::PhantomData;
+use core::slice;
 
 use super::ledger::{Hold, Holds};
 use super::mr::regions;
@@ -115,5 +116,19 @@ impl<'a> SendWr<'a> {
             holds.extend(info.holds(mw));
         }
         holds
+    }
+}
+
+/// A list of one.
+impl AsRef<[Self]> for SendWr<'_> {
+    fn as_ref(&self) -> &[Self] {
+        slice::from_ref(self)
+    }
+}
+
+/// A list of one.
+impl AsRef<[Self]> for RecvWr<'_> {
+    fn as_ref(&self) -> &[Self] {
+        slice::from_ref(self)
     }
 }
