@@ -175,7 +175,7 @@ impl Client {
         let list = [self.side.mr.sge(Self::OUT..Self::OUT + length)];
         let send = SendWr::send(0, &list[..usize::from(length > 0)]);
         let send = send.to(&self.server, self.there.qp_num, self.there.qkey);
-        Ok(self.side.qp.post_send(&[send])?)
+        Ok(self.side.qp.post_send(send)?)
     }
 
     /// The answer to a request.

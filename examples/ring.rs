@@ -88,7 +88,7 @@ fn produce(side: &Side, ring: Remote) -> Result {
                 } else {
                     SendWr::rdma_write(posted, &list, to).unsignaled()
                 };
-                qp.post_send(&[wr])?;
+                qp.post_send(wr)?;
                 rest = later;
             }
             written += bytes.len();
@@ -131,7 +131,7 @@ fn consume(side: &Side) -> Result<usize> {
             if n % BATCH == 0 || n == RECORDS {
                 let given_back = (room as u32).to_be_bytes();
                 let tell = SendWr::rdma_write_with_imm(n, &[], Remote::default(), given_back);
-                qp.post_send(&[tell])?;
+                qp.post_send(tell)?;
                 room = 0;
             }
         }

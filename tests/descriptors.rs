@@ -129,13 +129,13 @@ async fn tokio_runs_tasks_in_virtual_time() {
     near.1.connect_rc(&far.1, &RcParams::default()).unwrap();
     let task = async |(cq, qp): &(owned::Cq, owned::Qp), begins: bool| -> Result<()> {
         for wr_id in 0..10 {
-            qp.post_recv(&[owned::RecvWr::new(wr_id, &[])])?;
+            qp.post_recv(owned::RecvWr::new(wr_id, &[]))?;
             if begins {
-                qp.post_send(&[owned::SendWr::send(0, &[])])?;
+                qp.post_send(owned::SendWr::send(0, &[]))?;
             }
             while !cq.next().await?.any(|wc| wc.opcode.is_recv()) {}
             if !begins {
-                qp.post_send(&[owned::SendWr::send(0, &[])])?;
+                qp.post_send(owned::SendWr::send(0, &[]))?;
             }
         }
         Ok(())

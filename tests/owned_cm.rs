@@ -85,7 +85,7 @@ impl Side {
         let cq = context.cq(16).channel(&channel).create()?;
         let mr = pd.alloc_mr(256, Access::LOCAL_WRITE)?;
         let qp = pd.qp(qp_type, &cq, &cq).create_for(id)?;
-        qp.post_recv(&[RecvWr::new(1, &[mr.sge(128..)])])?;
+        qp.post_recv(RecvWr::new(1, &[mr.sge(128..)]))?;
         Ok(Self { qp, cq, mr })
     }
 
@@ -108,7 +108,7 @@ impl Side {
     fn send(&self, text: &[u8]) -> Result<()> {
         self.mr.write(0, text)?;
         let list = [self.mr.sge(..text.len())];
-        self.qp.post_send(&[SendWr::send(2, &list)])?;
+        self.qp.post_send(SendWr::send(2, &list))?;
         self.next(WcOpcode::Send)?;
         Ok(())
     }
@@ -189,7 +189,7 @@ fn tasks_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
         let connection = request.accept(&ConnParam::new())?;
         connection.until_established().await?;
         assert_eq!(side.completed(WcOpcode::Recv).await?.byte_len, 5);
-        side.qp.post_send(&[SendWr::send(3, &[])])?;
+        side.qp.post_send(SendWr::send(3, &[]))?;
         side.completed(WcOpcode::Send).await?;
         let ends = || async {
             let end = connection.until_disconnected().await;
@@ -214,7 +214,7 @@ fn tasks_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
         let connection = route.connect(&ConnParam::new())?;
         connection.until_established().await?;
         side.mr.write(0, b"there")?;
-        side.qp.post_send(&[SendWr::send(2, &[side.mr.sge(..5)])])?;
+        side.qp.post_send(SendWr::send(2, &[side.mr.sge(..5)]))?;
         side.completed(WcOpcode::Send).await?;
         assert_eq!(side.completed(WcOpcode::Recv).await?.byte_len, 0);
         connection.disconnect()?;
@@ -395,7 +395,7 @@ fn datagrams_find_their_way(cm: &Cm, at: SocketAddr) -> Result<()> {
     let mr = pd.alloc_mr(256, Access::LOCAL_WRITE)?;
     let qp = pd.qp(QpType::Ud, &cq, &cq).create()?;
     qp.activate(listener.attr()?.port_num, RDMA_UDP_QKEY)?;
-    qp.post_recv(&[RecvWr::new(1, &[mr.sge(128..)])])?;
+    qp.post_recv(RecvWr::new(1, &[mr.sge(128..)]))?;
     let server = Side { qp, cq, mr };
 
     let route = route(cm, PortSpace::Udp, listener.local_addr()?)?;
@@ -425,7 +425,7 @@ fn datagrams_find_their_way(cm: &Cm, at: SocketAddr) -> Result<()> {
         let list = [client.mr.sge(..text.len())];
         client
             .qp
-            .post_send(&[SendWr::send(2, &list).to(&ah, qp_num, qkey)])?;
+            .post_send(SendWr::send(2, &list).to(&ah, qp_num, qkey))?;
         client.next(WcOpcode::Send).map(drop)
     };
     send(&there.ah_attr, there.qp_num, there.qkey, b"datagram")?;

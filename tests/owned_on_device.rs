@@ -62,16 +62,16 @@ fn program(verbs: Arc<dyn Verbs>, device: &str) -> Result<()> {
     let mr = pd.alloc_mr(4096, Access::ALL_RDMA)?;
     mr.write(0, b"there and back")?;
     let into = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
-    far.post_recv(&[RecvWr::new(1, &[into.sge(..)])])?;
-    near.post_send(&[SendWr::send(1, &[mr.sge(..14)])])?;
+    far.post_recv(RecvWr::new(1, &[into.sge(..)]))?;
+    near.post_send(SendWr::send(1, &[mr.sge(..14)]))?;
     let [sent, received] = both(&channel, &cqs)?;
     assert_eq!((sent.wr_id, sent.opcode), (1, WcOpcode::Send));
     assert_eq!((received.wr_id, received.byte_len), (1, 14));
     assert_eq!(into.read_vec(0, 14)?, b"there and back");
 
     // The regions of work that is under way may be dropped, and the numbers be used again.
-    near.post_recv(&[RecvWr::new(1, &[mr.sge(1000..1014)])])?;
-    far.post_send(&[SendWr::send(1, &[into.sge(..14)])])?;
+    near.post_recv(RecvWr::new(1, &[mr.sge(1000..1014)]))?;
+    far.post_send(SendWr::send(1, &[into.sge(..14)]))?;
     drop(into);
     both(&channel, &cqs)?;
     assert_eq!(mr.read_vec(1000, 14)?, b"there and back");
@@ -80,8 +80,8 @@ fn program(verbs: Arc<dyn Verbs>, device: &str) -> Result<()> {
     let copy = pd.alloc_mr(14, Access::LOCAL_WRITE)?;
     let part = [mr.sge(..14)];
     let write = SendWr::rdma_write(7, &part, mr.remote(2000)).unsignaled();
-    near.post_send(&[write])?;
-    near.post_send(&[SendWr::rdma_read(8, &[copy.sge(..)], mr.remote(2000))])?;
+    near.post_send(write)?;
+    near.post_send(SendWr::rdma_read(8, &[copy.sge(..)], mr.remote(2000)))?;
     let read = next(&channel, &cqs[0])?;
     assert_eq!((read.wr_id, read.status), (8, WcStatus::Success));
     assert_eq!(copy.read_vec(0, 14)?, b"there and back");
@@ -89,7 +89,7 @@ fn program(verbs: Arc<dyn Verbs>, device: &str) -> Result<()> {
 
     // What was posted comes back when the queue pair fails. (Before that: some devices do not flush
     // what is posted later.)
-    near.post_recv(&[RecvWr::new(9, &[mr.sge(..8)])])?;
+    near.post_recv(RecvWr::new(9, &[mr.sge(..8)]))?;
     near.modify(&QpModify::to(QpState::Err))?;
     let flushed = next(&channel, &cqs[0])?;
     assert_eq!((flushed.wr_id, flushed.status), (9, WcStatus::WrFlushErr));
@@ -98,7 +98,7 @@ fn program(verbs: Arc<dyn Verbs>, device: &str) -> Result<()> {
     let refused = mr.clone().destroy().expect_err("there is another handle");
     assert_eq!(refused.error.kind(), ErrorKind::Busy);
     drop(refused);
-    far.post_recv(&[RecvWr::new(10, &[mr.sge(..8)])])?;
+    far.post_recv(RecvWr::new(10, &[mr.sge(..8)]))?;
     drop((context, pd, channel, cqs));
     mr.destroy().expect_err("the receive holds it");
     drop(near);
@@ -130,7 +130,7 @@ fn objects_go_while_events_are_read(verbs: Arc<dyn Verbs>, device: &str) -> Resu
                 let qp = pd.qp(QpType::Rc, &rest, &cq).create()?;
                 let peer = pd.qp(QpType::Rc, &rest, &rest).create()?;
                 qp.connect_rc(&peer, &RcParams::default())?;
-                qp.post_recv(&[RecvWr::new(0, &[mr.sge(..)])])?;
+                qp.post_recv(RecvWr::new(0, &[mr.sge(..)]))?;
                 qp.modify(&QpModify::to(QpState::Err))?;
                 while round == 0 && read.load(Ordering::Relaxed) == 0 {
                     thread::yield_now();

@@ -177,8 +177,8 @@ fn a_broken_invariant_shows_what_was_there_when_it_broke() {
         let run = || -> verbs_api::Result<()> {
             let ((near, _), (far, cq)) = (side("sim0")?, side("sim1")?);
             near.connect_rc(&far, &RcParams::default())?;
-            far.post_recv(&[RecvWr::new(1, &[])])?;
-            near.post_send(&[SendWr::send_with_imm(1, &[], [7; 4])])?;
+            far.post_recv(RecvWr::new(1, &[]))?;
+            near.post_send(SendWr::send_with_imm(1, &[], [7; 4]))?;
             while cq.poll()?.next().is_none() {}
             near.send_cq().req_notify(Arm::NEXT)
         };

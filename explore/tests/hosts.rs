@@ -55,7 +55,7 @@ async fn serve_one(listener: &Listener) -> Result<()> {
         .create()?;
     let qp = pd.qp(QpType::Rc, &cq, &cq).create_for(&request)?;
     let receives = [const { RecvWr::new(0, &[]) }; MESSAGES];
-    qp.post_recv(&receives)?;
+    qp.post_recv(receives)?;
     let connection = request.accept(&ConnParam::default())?;
     connection.until_established().await?;
     for _ in 0..MESSAGES {
@@ -87,7 +87,7 @@ async fn send_some(cm: &Cm) -> Result<()> {
     let connection: Connection = route.connect(&ConnParam::default())?;
     connection.until_established().await?;
     for number in 0..MESSAGES {
-        qp.post_send(&[SendWr::send(number as u64, &[])])?;
+        qp.post_send(SendWr::send(number as u64, &[]))?;
         check(&cq).await?;
     }
     connection.disconnect()

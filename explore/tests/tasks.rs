@@ -32,8 +32,8 @@ fn impatient(world: &World) -> Result<()> {
             let (times, ended) = (rt.clone(), &ended);
             tasks.push(rt.spawn("client", async move {
                 let mr = far.pd().alloc_mr(64, Access::LOCAL_WRITE)?;
-                far.post_recv(&[RecvWr::new(0, &[mr.sge(..)])])?;
-                near.post_send(&[SendWr::send(0, &[])])?;
+                far.post_recv(RecvWr::new(0, &[mr.sge(..)]))?;
+                near.post_send(SendWr::send(0, &[]))?;
                 let patience = Duration::from_micros(50);
                 let arrived = times.timeout(patience, far.recv_cq().next()).await;
                 assert!(arrived.is_some(), "no message in time");

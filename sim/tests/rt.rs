@@ -53,11 +53,11 @@ impl Side {
 
     fn expect(&self, wr_id: u64) -> Result<()> {
         let list = [self.mr.sge(..)];
-        Ok(self.qp.post_recv(&[RecvWr::new(wr_id, &list)])?)
+        Ok(self.qp.post_recv(RecvWr::new(wr_id, &list))?)
     }
 
     fn send(&self, wr_id: u64) -> Result<()> {
-        Ok(self.qp.post_send(&[SendWr::send(wr_id, &[])])?)
+        Ok(self.qp.post_send(SendWr::send(wr_id, &[]))?)
     }
 
     /// Waits until a message has arrived, and skips completions of sends.

@@ -292,7 +292,7 @@ fn bytes_beside_the_work_of_owning_objects_are_the_programs() {
         for (from, into) in ways.repeat(2) {
             let list = [from.sge(..HALF)];
             let write = owned::SendWr::rdma_write(1, &list, into.remote(0));
-            link.near.post_send(&[write]).unwrap();
+            link.near.post_send(write).unwrap();
             assert_eq!(link.succeeded().unwrap(), 1);
         }
     });
@@ -324,12 +324,10 @@ fn memory_of_owning_objects_outlives_their_handles_while_work_uses_it() {
         for _ in 0..ROUNDS {
             let [from, into] = [(); 2].map(|()| link.pd.alloc_mr(16, Access::LOCAL_WRITE));
             let (from, into) = (from.unwrap(), into.unwrap());
-            let recv = link.far.post_recv(&[RecvWr::new(1, &[into.sge(..)])]);
+            let recv = link.far.post_recv(RecvWr::new(1, &[into.sge(..)]));
             recv.unwrap();
             drop(into);
-            let send = link
-                .near
-                .post_send(&[owned::SendWr::send(2, &[from.sge(..)])]);
+            let send = link.near.post_send(owned::SendWr::send(2, &[from.sge(..)]));
             send.unwrap();
         }
     });

@@ -80,15 +80,15 @@ impl Parties {
 
     /// Posts what gets no answer.
     fn post_lost(&self) -> &Cq {
-        self.lost.post_send(&[SendWr::send(0, &[])]).unwrap();
+        self.lost.post_send(SendWr::send(0, &[])).unwrap();
         self.lost.send_cq()
     }
 
     /// Sends messages, which arrive. Returns the CQ in which they are then unread.
     fn receive(&self) -> &Cq {
         for wr_id in 0..MESSAGES as u64 {
-            self.receiver.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
-            self.sender.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
+            self.receiver.post_recv(RecvWr::new(wr_id, &[])).unwrap();
+            self.sender.post_send(SendWr::send(wr_id, &[])).unwrap();
         }
         self.sim.advance(Duration::from_micros(100)).unwrap();
         self.receiver.recv_cq()
@@ -134,10 +134,7 @@ fn time_does_not_pass_while_another_party_posts() {
     for wr_id in 0..MESSAGES as u64 {
         assert_eq!(waiting.poll().unwrap().len(), 0);
         assert_eq!(parties.sim.now(), before);
-        parties
-            .receiver
-            .post_recv(&[RecvWr::new(wr_id, &[])])
-            .unwrap();
+        parties.receiver.post_recv(RecvWr::new(wr_id, &[])).unwrap();
     }
 }
 
@@ -201,7 +198,7 @@ fn a_wait_that_does_not_wait_is_one_poll() {
     let times = [poll, wait].map(|look| {
         let parties = Parties::new();
         let cq = parties.lost.recv_cq();
-        parties.sender.post_send(&[SendWr::send(0, &[])]).unwrap();
+        parties.sender.post_send(SendWr::send(0, &[])).unwrap();
         assert_eq!(look(cq), None);
         parties.sim.now()
     });
@@ -283,8 +280,8 @@ fn steps_together_are_what_settling_does() {
     for mode in MODES {
         let [settled, stepped] = [(); 2].map(|()| {
             let parties = Parties::with(SimConfig::new().mode(mode).trace(true));
-            parties.receiver.post_recv(&[RecvWr::new(0, &[])]).unwrap();
-            parties.sender.post_send(&[SendWr::send(0, &[])]).unwrap();
+            parties.receiver.post_recv(RecvWr::new(0, &[])).unwrap();
+            parties.sender.post_send(SendWr::send(0, &[])).unwrap();
             parties.post_lost();
             parties
         });

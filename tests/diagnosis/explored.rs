@@ -55,7 +55,7 @@ impl Writer {
             let remote = if self.keeps_key { first } else { fresh };
             let list = [source.sge(..)];
             link.qp
-                .post_send(&[SendWr::rdma_write(number, &list, remote)])?;
+                .post_send(SendWr::rdma_write(number, &list, remote))?;
             let status = loop {
                 if let Some(wc) = self.client.cq.poll()?.next() {
                     break wc.status;

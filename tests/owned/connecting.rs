@@ -54,12 +54,12 @@ fn peers_that_exchange_endpoints_are_connected() {
                 (params[i].psn_a, params[1 - i].psn_a)
             );
             let list = [ends[i].mr.sge(..64)];
-            qp.post_recv(&[RecvWr::new(1, &list)]).unwrap();
+            qp.post_recv(RecvWr::new(1, &list)).unwrap();
         }
         for (i, qp) in qps.iter().enumerate() {
             ends[i].mr.write(100, b"hello").unwrap();
             let list = [ends[i].mr.sge(100..105)];
-            qp.post_send(&[SendWr::send(2, &list)]).unwrap();
+            qp.post_send(SendWr::send(2, &list)).unwrap();
         }
         setup.settle();
         for end in &ends {
@@ -84,13 +84,13 @@ fn a_place_in_a_peers_region_ends_with_the_region() {
     let remote = target.remote(8);
     ends[0].mr.write(0, b"written!").unwrap();
     let list = [ends[0].mr.sge(..8)];
-    near.post_send(&[SendWr::rdma_write(1, &list, remote)])
+    near.post_send(SendWr::rdma_write(1, &list, remote))
         .unwrap();
     setup.settle();
     assert_eq!(wr_ids(&ends[0].cq), [1]);
     assert_eq!(target.read_vec(8, 8).unwrap(), b"written!");
     target.destroy().unwrap();
-    near.post_send(&[SendWr::rdma_read(2, &list, remote).fence()])
+    near.post_send(SendWr::rdma_read(2, &list, remote).fence())
         .unwrap();
     setup.settle();
     let failed = drain(&ends[0].cq)[0];

@@ -27,7 +27,7 @@ fn an_iteration_gives_what_a_poll_gives() {
         let wr_ids: Vec<u64> = (first..first + 5).map(|i| i << 40).collect();
         for wr_id in &wr_ids {
             let into = b.small_mr();
-            far.post_recv(&[verbs_api::owned::RecvWr::new(*wr_id, &[into.sge(..)])])
+            far.post_recv(verbs_api::owned::RecvWr::new(*wr_id, &[into.sge(..)]))
                 .unwrap();
             send(&near, 1);
         }

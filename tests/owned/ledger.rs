@@ -178,7 +178,7 @@ impl Program {
                 let list = [mr.sge(..)];
                 let wr = SendWr::send(queue.next, &list);
                 let wr = if signaled { wr } else { wr.unsignaled() };
-                if qp.post_send(&[wr]).is_ok() {
+                if qp.post_send(wr).is_ok() {
                     queue.post(signaled);
                 }
             }
@@ -187,7 +187,7 @@ impl Program {
                 let mr = self.ends[usize::from(end)].small_mr();
                 let queue = self.queue(end.into(), qp.num(), true);
                 let list = [mr.sge(..)];
-                if qp.post_recv(&[RecvWr::new(queue.next, &list)]).is_ok() {
+                if qp.post_recv(RecvWr::new(queue.next, &list)).is_ok() {
                     queue.post(true);
                 }
             }

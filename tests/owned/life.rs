@@ -15,10 +15,10 @@ fn everything(setup: &Setup) -> Vec<Box<dyn Any>> {
     let mut all: Vec<Box<dyn Any>> = Vec::new();
     for (end, qp) in ends.iter().zip([&near, &far]) {
         let mr = end.small_mr();
-        qp.post_recv(&[RecvWr::new(1, &[mr.sge(..)])]).unwrap();
+        qp.post_recv(RecvWr::new(1, &[mr.sge(..)])).unwrap();
     }
     let mr = ends[0].small_mr();
-    near.post_send(&[SendWr::send(2, &[mr.sge(..)]).unsignaled()])
+    near.post_send(SendWr::send(2, &[mr.sge(..)]).unsignaled())
         .unwrap();
     send(&near, 3);
     send(&near, 4); // waits for a receive
@@ -27,7 +27,7 @@ fn everything(setup: &Setup) -> Vec<Box<dyn Any>> {
     let gid = ends[0].context.query_gid(1, 0).unwrap();
     let ah = ends[1].pd.create_ah(&AhAttr::global(1, 0, gid)).unwrap();
     datagrams
-        .post_send(&[SendWr::send(5, &[]).to(&ah, 1, 7)])
+        .post_send(SendWr::send(5, &[]).to(&ah, 1, 7))
         .unwrap();
     // A CQ that overruns, for its event.
     let small = ends[0].context.cq(1).create().unwrap();
@@ -124,7 +124,7 @@ fn destroying_what_is_used_gives_it_back_and_says_why() {
         channel,
         cq,
     } = end;
-    near.post_recv(&[RecvWr::new(1, &[mr.sge(..8)])]).unwrap();
+    near.post_recv(RecvWr::new(1, &[mr.sge(..8)])).unwrap();
     let (error, mr) = refusal(mr.destroy());
     assert_eq!(
         (error.verb(), error.kind()),

@@ -63,7 +63,7 @@ fn completions_and_events_lead_to_what_the_program_knows() {
     let [(a, _), (b, _), (sharing, _)] = &made;
     recv(a, 1);
     recv(b, 1);
-    srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    srq.post_recv(RecvWr::new(1, &[])).unwrap();
     for (_, peer) in &made {
         send(peer, 2);
     }

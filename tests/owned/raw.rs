@@ -24,14 +24,13 @@ fn objects_destroyed_under_their_owner_give_errors() {
     let setup = Setup::stepped();
     let (ends, [near, far]) = pair(&setup);
     let end = &ends[0];
-    near.post_recv(&[RecvWr::new(1, &[end.mr.sge(..)])])
-        .unwrap();
+    near.post_recv(RecvWr::new(1, &[end.mr.sge(..)])).unwrap();
     setup.sim.destroy_qp(near.handle(), Wait::Poll).unwrap();
     setup.sim.destroy_cq(end.cq.handle(), Wait::Poll).unwrap();
     setup.sim.dereg_mr(end.mr.handle()).unwrap();
     let sge = [end.mr.sge(..8)];
-    assert_stale(&near.post_send(&[SendWr::send(1, &sge)]).unwrap_err().error);
-    assert_stale(&near.post_recv(&[RecvWr::new(1, &sge)]).unwrap_err().error);
+    assert_stale(&near.post_send(SendWr::send(1, &sge)).unwrap_err().error);
+    assert_stale(&near.post_recv(RecvWr::new(1, &sge)).unwrap_err().error);
     assert_stale(&near.modify(&QpModify::to(QpState::Err)).unwrap_err());
     assert_stale(&near.state().unwrap_err());
     assert_stale(&near.connect_rc(&far, &RcParams::default()).unwrap_err());
@@ -138,7 +137,7 @@ fn raw_work_on_a_cq_with_an_owner_keeps_its_own_numbers() {
     let params = RcParams::default();
     setup.sim.connect_rc(raw, peer.handle(), &params).unwrap();
     let mr = end.small_mr();
-    near.post_recv(&[RecvWr::new(7, &[mr.sge(..)])]).unwrap();
+    near.post_recv(RecvWr::new(7, &[mr.sge(..)])).unwrap();
     drop(mr);
     // The numbers that this layer gives to the device, in the hands of another QP.
     for wr_id in [0, 1, 1 << 32, u64::MAX] {
@@ -197,7 +196,7 @@ fn objects_of_two_backends_or_contexts_do_not_mix() {
         );
         let qp = one.qp(QpType::Rc);
         let list = [foreign.mr.sge(..)];
-        mismatch(qp.post_recv(&[RecvWr::new(1, &list)]).unwrap_err().error);
+        mismatch(qp.post_recv(RecvWr::new(1, &list)).unwrap_err().error);
     }
     let params = RcParams::default();
     mismatch(
@@ -228,9 +227,9 @@ fn memory_of_the_caller_may_be_registered_twice_and_is_given_back() {
     ends[0].mr.write(0, b"firstother").unwrap();
     for (i, mr) in regions.iter().enumerate() {
         let list = [mr.sge(5 * i..)];
-        far.post_recv(&[RecvWr::new(0, &list)]).unwrap();
+        far.post_recv(RecvWr::new(0, &list)).unwrap();
         let list = [ends[0].mr.sge(5 * i..5 * i + 5)];
-        near.post_send(&[SendWr::send(0, &list)]).unwrap();
+        near.post_send(SendWr::send(0, &list)).unwrap();
         let error = mr.read(0, &mut [0]).unwrap_err();
         assert_eq!(
             error.kind(),

@@ -131,12 +131,12 @@ pub(crate) fn pair(setup: &Setup) -> ([End; 2], [Qp; 2]) {
 
 /// Posts an empty send.
 pub(crate) fn send(qp: &Qp, wr_id: u64) {
-    qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
+    qp.post_send(SendWr::send(wr_id, &[])).unwrap();
 }
 
 /// Posts an empty receive.
 pub(crate) fn recv(qp: &Qp, wr_id: u64) {
-    qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
+    qp.post_recv(RecvWr::new(wr_id, &[])).unwrap();
 }
 
 /// Polls until the CQ is empty at this moment.

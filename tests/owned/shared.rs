@@ -92,7 +92,7 @@ impl Program {
             Step::Post(count) => self.post(count),
             Step::Send(pair) => {
                 // It may be full, or in error.
-                let _ = self.pairs[pair][0].post_send(&[verbs_api::owned::SendWr::send(1, &[])]);
+                let _ = self.pairs[pair][0].post_send(verbs_api::owned::SendWr::send(1, &[]));
             }
             Step::Poll(cq) => self.poll(cq),
             Step::Settle => self.setup.settle_a_while(),

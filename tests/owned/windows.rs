@@ -13,7 +13,7 @@ const WRITE: Access = Access::REMOTE_WRITE;
 /// With what a write of 8 bytes from the near end to a place ends.
 fn write(setup: &Setup, near: &Qp, end: &End, remote: Remote) -> WcStatus {
     let data = [end.mr.sge(..8)];
-    near.post_send(&[SendWr::rdma_write(1, &data, remote)])
+    near.post_send(SendWr::rdma_write(1, &data, remote))
         .unwrap();
     setup.settle();
     drain(&end.cq)[0].status
@@ -38,7 +38,7 @@ fn a_region_that_is_dropped_stays_as_long_as_a_window_shows_it() {
             _ => {
                 let rkey = inc_rkey(before);
                 let bind = SendWr::bind_mw(7, &window, rkey, region.sge(..8), WRITE);
-                far.post_send(&[bind]).unwrap();
+                far.post_send(bind).unwrap();
             }
         }
         setup.settle();
@@ -77,7 +77,7 @@ fn a_bind_holds_its_window_and_region_until_its_completion_is_polled() {
             _ => {
                 let rkey = window.rkey().unwrap();
                 let bind = SendWr::bind_mw(7, &window, rkey, region.sge(..), WRITE);
-                far.post_send(&[bind]).unwrap();
+                far.post_send(bind).unwrap();
             }
         }
         drop((region, window));
@@ -110,7 +110,7 @@ fn a_bind_of_another_domain_or_of_bytes_that_are_not_there_is_refused() {
     ] {
         let part = region.sge(range);
         let refused = qp
-            .post_send(&[SendWr::bind_mw(1, window, 0, part, WRITE)])
+            .post_send(SendWr::bind_mw(1, window, 0, part, WRITE))
             .unwrap_err();
         let bound = qp
             .bind_mw(window, &MwBind::new(1, part, WRITE))
@@ -137,16 +137,15 @@ fn an_invalidated_window_lets_its_region_go() {
         let window = ends[1].pd.alloc_mw(MwType::Type2).unwrap();
         let rkey = window.rkey().unwrap();
         let bind = SendWr::bind_mw(1, &window, rkey, region.sge(..), WRITE);
-        far.post_send(&[bind]).unwrap();
+        far.post_send(bind).unwrap();
         setup.settle();
         drain(&ends[1].cq);
         let region = region.destroy().unwrap_err().object;
         if by_peer {
             recv(&far, 2);
-            near.post_send(&[SendWr::send_with_inv(3, &[], rkey)])
-                .unwrap();
+            near.post_send(SendWr::send_with_inv(3, &[], rkey)).unwrap();
         } else {
-            far.post_send(&[SendWr::local_inv(2, rkey)]).unwrap();
+            far.post_send(SendWr::local_inv(2, rkey)).unwrap();
         }
         setup.settle();
         let wc = drain(&ends[1].cq)[0];
@@ -172,7 +171,7 @@ fn an_atomic_holds_the_region_of_its_result() {
     let result = ends[0].small_mr();
     let into = [result.sge(..)];
     let add = SendWr::fetch_and_add(1, &into, counter.remote(0), 5);
-    near.post_send(&[add]).unwrap();
+    near.post_send(add).unwrap();
     drop(result);
     setup.settle();
     assert_eq!(setup.live(0).mrs, 2);

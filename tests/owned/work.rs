@@ -24,8 +24,8 @@ fn work_holds_its_region_until_its_completion_is_polled() {
     let (ends, [near, far]) = pair(&setup);
     let (from, into) = (ends[0].small_mr(), ends[1].small_mr());
     from.write(0, b"received").unwrap();
-    far.post_recv(&[RecvWr::new(1, &[into.sge(..)])]).unwrap();
-    near.post_send(&[SendWr::send(2, &[from.sge(..)])]).unwrap();
+    far.post_recv(RecvWr::new(1, &[into.sge(..)])).unwrap();
+    near.post_send(SendWr::send(2, &[from.sge(..)])).unwrap();
     let raw = into.handle();
     drop((from, into));
     setup.settle();
@@ -59,13 +59,13 @@ fn what_is_shown_has_the_numbers_of_the_program() {
         let room = [far.mr.sge(..8)];
         let receive = [RecvWr::new(RECEIVES, &room)];
         match srq {
-            Some(srq) => srq.post_recv(&receive).unwrap(),
-            None => to.post_recv(&receive).unwrap(),
+            Some(srq) => srq.post_recv(receive).unwrap(),
+            None => to.post_recv(receive).unwrap(),
         }
         let refused = far.mr.write(0, &[1]).unwrap_err().to_string();
         assert!(refused.contains("work request 0x4ecf of "), "{refused}");
         let longer = [near.mr.sge(..9)];
-        from.post_send(&[SendWr::send(SENDS, &longer)]).unwrap();
+        from.post_send(SendWr::send(SENDS, &longer)).unwrap();
         setup.settle();
         assert_eq!(wr_ids(&near.cq), [SENDS]);
         assert_eq!(wr_ids(&far.cq), [RECEIVES]);
@@ -108,7 +108,7 @@ fn unsignaled_work_is_released_by_a_later_completion_of_its_queue() {
             let list = [mr.sge(..0)];
             let empty = SendWr::send(wr_id, &[]).unsignaled();
             let held = SendWr::send(wr_id, &list).unsignaled();
-            near.post_send(&[empty, held]).unwrap();
+            near.post_send([empty, held]).unwrap();
             recv(&far, wr_id);
         }
         recv(&near, 9);
@@ -119,8 +119,7 @@ fn unsignaled_work_is_released_by_a_later_completion_of_its_queue() {
         assert_eq!(setup.live(0).mrs, 4);
         if fails {
             near.modify(&QpModify::to(QpState::Err)).unwrap();
-            near.post_send(&[SendWr::send(5, &[]).unsignaled()])
-                .unwrap();
+            near.post_send(SendWr::send(5, &[]).unsignaled()).unwrap();
         } else {
             recv(&far, 0);
             send(&near, 5);
@@ -140,7 +139,7 @@ fn work_of_a_qp_that_is_reset_or_destroyed_is_released() {
     let (ends, [near, _far]) = pair(&setup);
     let post = || {
         let mr = ends[0].small_mr();
-        near.post_recv(&[RecvWr::new(1, &[mr.sge(..)])]).unwrap();
+        near.post_recv(RecvWr::new(1, &[mr.sge(..)])).unwrap();
         mr
     };
     let mr = post();
@@ -243,7 +242,7 @@ fn what_is_refused_is_not_held() {
     ] {
         let list = [bad];
         let refused = near
-            .post_recv(&[
+            .post_recv([
                 RecvWr::new(1, &good_list),
                 RecvWr::new(2, &list),
                 RecvWr::new(3, &held_list),
@@ -281,8 +280,7 @@ fn an_overrun_loses_completions_but_no_region() {
     for wr_id in 0..3 {
         recv(&far, 0);
         let mr = ends[0].small_mr();
-        near.post_send(&[SendWr::send(wr_id, &[mr.sge(..0)])])
-            .unwrap();
+        near.post_send(SendWr::send(wr_id, &[mr.sge(..0)])).unwrap();
     }
     setup.settle();
     assert_eq!(near.state().unwrap(), QpState::Err);
@@ -307,15 +305,13 @@ fn a_datagram_holds_its_address_handle() {
         qp.activate(1, 0x11).unwrap();
     }
     let into = ends[1].pd.alloc_mr(48, Access::LOCAL_WRITE).unwrap();
-    qps[1]
-        .post_recv(&[RecvWr::new(1, &[into.sge(..)])])
-        .unwrap();
+    qps[1].post_recv(RecvWr::new(1, &[into.sge(..)])).unwrap();
     ends[0].mr.write(0, b"datagram").unwrap();
     let gid = ends[1].context.query_gid(1, 0).unwrap();
     let ah = ends[0].pd.create_ah(&AhAttr::global(1, 0, gid)).unwrap();
     let list = [ends[0].mr.sge(..8)];
     let wr = SendWr::send(2, &list).to(&ah, qps[1].num(), 0x11);
-    qps[0].post_send(&[wr]).unwrap();
+    qps[0].post_send(wr).unwrap();
     let refused = ah.destroy().unwrap_err();
     assert_eq!(refused.error.kind(), ErrorKind::Busy);
     setup.settle();
@@ -327,7 +323,7 @@ fn a_datagram_holds_its_address_handle() {
     let foreign = ends[1].pd.create_ah(&AhAttr::global(1, 0, gid)).unwrap();
     let wr = SendWr::send(2, &[]).to(&foreign, 1, 0x11);
     assert!(matches!(wr.dest, Dest::Ud { .. }));
-    let refused = qps[0].post_send(&[wr]).unwrap_err();
+    let refused = qps[0].post_send(wr).unwrap_err();
     let must_share = "pd";
     let object = Object::Ah;
     assert_eq!(
@@ -359,7 +355,7 @@ fn threads_that_post_and_poll_get_each_number_once() {
                         (other, peer)
                     };
                     for i in 0..EACH {
-                        while peer.post_recv(&[RecvWr::new(0, &[])]).is_err() {
+                        while peer.post_recv(RecvWr::new(0, &[])).is_err() {
                             drain(&ends[1].cq);
                         }
                         let mr = ends[0].small_mr();
@@ -372,7 +368,7 @@ fn threads_that_post_and_poll_get_each_number_once() {
                         } else {
                             wr
                         };
-                        while qp.post_send(&[wr]).is_err() {
+                        while qp.post_send(wr).is_err() {
                             thread::yield_now();
                         }
                     }
@@ -443,10 +439,10 @@ fn inline_data_holds_nothing() {
     let to = far.qp(QpType::Rc);
     from.connect_rc(&to, &RcParams::default()).unwrap();
     let into = far.small_mr();
-    to.post_recv(&[RecvWr::new(1, &[into.sge(..)])]).unwrap();
+    to.post_recv(RecvWr::new(1, &[into.sge(..)])).unwrap();
     let bytes = b"no regio".to_vec();
     let wr = SendWr::send(2, &[]).inline_data(&bytes);
-    from.post_send(&[wr]).unwrap();
+    from.post_send(wr).unwrap();
     drop(bytes);
     assert_eq!(setup.live(0).mrs, 1);
     setup.settle();
@@ -455,7 +451,7 @@ fn inline_data_holds_nothing() {
     let mut without_flag = SendWr::send(3, &[]).inline_data(&[0; 8]);
     without_flag.flags = SendFlags::SIGNALED;
     for bad in [SendWr::send(3, &[]).inline_data(&[0; 17]), without_flag] {
-        let refused = from.post_send(&[bad]).unwrap_err().error;
+        let refused = from.post_send(bad).unwrap_err().error;
         assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     }
 }
@@ -538,13 +534,10 @@ fn parent_domain_holds_its_domains() {
     let qp = parent.qp(QpType::Rc, &cq, &cq).create().unwrap();
     let peer = end.pd.qp(QpType::Rc, &cq, &cq).create().unwrap();
     qp.connect_rc(&peer, &RcParams::default()).unwrap();
-    qp.post_send(&[SendWr::send(1, &[mr.sge(..8)])]).unwrap();
+    qp.post_send(SendWr::send(1, &[mr.sge(..8)])).unwrap();
     let other = context.alloc_pd().unwrap();
     let foreign = other.alloc_mr(8, Access::empty()).unwrap();
-    assert!(
-        qp.post_send(&[SendWr::send(2, &[foreign.sge(..8)])])
-            .is_err()
-    );
+    assert!(qp.post_send(SendWr::send(2, &[foreign.sge(..8)])).is_err());
     drop((busy, td, parent, second, other, foreign));
     drop((qp, peer, cq, mr, end));
     setup.assert_nothing_lives();

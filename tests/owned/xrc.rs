@@ -102,7 +102,7 @@ impl Program {
             Step::Post(srq) => {
                 let mr = self.far.small_mr();
                 let number = self.posted << 8 | srq as u64;
-                let posted = self.srqs[srq].post_recv(&[RecvWr::new(number, &[mr.sge(..)])]);
+                let posted = self.srqs[srq].post_recv(RecvWr::new(number, &[mr.sge(..)]));
                 match posted {
                     Ok(()) => self.posted += 1,
                     Err(full) => assert_eq!(full.error.kind(), ErrorKind::NoMemory),
@@ -111,7 +111,7 @@ impl Program {
             Step::Send(srq) => {
                 let number = self.srqs[srq].num().unwrap();
                 // It may be full, or in error.
-                let _ = (self.connection.0).post_send(&[SendWr::send(1, &[]).to_srq(number)]);
+                let _ = (self.connection.0).post_send(SendWr::send(1, &[]).to_srq(number));
             }
             Step::Poll(cq) => {
                 for wc in drain(&self.cqs[cq / 2]) {
@@ -184,17 +184,16 @@ fn what_is_shared_lives_as_long_as_somebody_has_it() {
     let srq = srq.unwrap();
     let number = srq.num().unwrap();
     drop(theirs);
-    srq.post_recv(&[RecvWr::new(5, &[other.mr.sge(..8)])])
-        .unwrap();
+    srq.post_recv(RecvWr::new(5, &[other.mr.sge(..8)])).unwrap();
     let text = [program.near.mr.sge(..4)];
     sender
-        .post_send(&[SendWr::send(1, &text).to_srq(number)])
+        .post_send(SendWr::send(1, &text).to_srq(number))
         .unwrap();
     program.setup.settle();
     let wc = other.cq.poll().unwrap().next().unwrap();
     assert_eq!((wc.wr_id, wc.qp_num), (5, opened.num()));
     let bad = SendWr::rdma_write(2, &text, Remote::default()).to_srq(number);
-    sender.post_send(&[bad]).unwrap();
+    sender.post_send(bad).unwrap();
     program.setup.settle();
     let event = other.context.get_async_event(Wait::Poll).unwrap().unwrap();
     assert_eq!(event.event_type(), AsyncEventType::QpAccessErr);

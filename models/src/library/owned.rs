@@ -75,7 +75,7 @@ fn rig(harness: &Harness, cqs: usize, receives: u64) -> Outcome<Rig> {
         let far = pd.qp(QpType::Rc, &send_cq, &cq).create()?;
         near.connect_rc(&far, &RcParams::default())?;
         for wr_id in 0..receives {
-            far.post_recv(&[RecvWr::new(wr_id, &[])])?;
+            far.post_recv(RecvWr::new(wr_id, &[]))?;
         }
         ends.push(End { cq, near, far });
     }
@@ -83,7 +83,7 @@ fn rig(harness: &Harness, cqs: usize, receives: u64) -> Outcome<Rig> {
 }
 
 fn send(qp: &Qp) -> Result<(), PostError> {
-    qp.post_send(&[SendWr::send(0, &[]).unsignaled()])
+    qp.post_send(SendWr::send(0, &[]).unsignaled())
 }
 
 /// The body keeps what it joins its threads with, so that nothing is destroyed while they run.

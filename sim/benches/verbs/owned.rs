@@ -39,16 +39,16 @@ impl Pair {
     pub(crate) fn write(&self) {
         let list = [self.near.mr.sge(..64)];
         let wr = SendWr::rdma_write(1, &list, self.far.mr.remote(0));
-        self.near.qp.post_send(&[wr]).unwrap();
+        self.near.qp.post_send(wr).unwrap();
         self.near.poll();
     }
 
     /// A receive and a Send of 64 bytes.
     pub(crate) fn send(&self) {
         let list = [self.far.mr.sge(..64)];
-        self.far.qp.post_recv(&[RecvWr::new(1, &list)]).unwrap();
+        self.far.qp.post_recv(RecvWr::new(1, &list)).unwrap();
         let list = [self.near.mr.sge(..64)];
-        self.near.qp.post_send(&[SendWr::send(1, &list)]).unwrap();
+        self.near.qp.post_send(SendWr::send(1, &list)).unwrap();
         self.far.poll();
         self.near.poll();
     }

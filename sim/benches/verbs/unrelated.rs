@@ -175,7 +175,7 @@ fn owned_queue_pairs(many: u32) -> [Line; 2] {
     let mut use_and_drop = |polls: bool| {
         let qp = pd.qp(QpType::Rc, &cq, &cq).create().unwrap();
         to_error().iter().try_for_each(|to| qp.modify(to)).unwrap();
-        qp.post_send(&[owned::SendWr::send(1, &[])]).unwrap();
+        qp.post_send(owned::SendWr::send(1, &[])).unwrap();
         if polls {
             assert_eq!(cq.poll_into(&mut wc).unwrap(), 1);
         }

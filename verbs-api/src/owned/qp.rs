@@ -491,7 +491,7 @@ impl Qp {
     /// # use verbs_api::{Result, owned::{Qp, SendWr}};
     /// # fn f(qp: &Qp) -> Result<()> {
     /// qp.post_send(SendWr::send(1, &[]))?;
-    /// qp.post_send(&[SendWr::send(2, &[]), SendWr::send(3, &[])])?;
+    /// qp.post_send([SendWr::send(2, &[]), SendWr::send(3, &[])])?;
     /// # Ok(())
     /// # }
     /// ```
