@@ -114,7 +114,7 @@ const REFUSALS: &[&str] = &[
     "verbsim_inject: rules is NULL",
     "verbsim_inject: there is no [[rule]]",
     "verbsim_inject: rules is not UTF-8",
-    "verbsim_inject: rules:3: rule 1: field \"effect\": \"dorp\" is not one of drop, corrupt, duplicate, delay, reorder",
+    "verbsim_inject: rules:3: rule 1: field \"effect\": \"dorp\" is not one of drop, corrupt, duplicate, delay, reorder, shape, hold",
     "verbsim_inject: rule 2: node is 7, allowed are 0 to 1",
     "verbsim_inject: rule 1: ibv_get_device_list is not a call that can fail",
     "verbsim_delay_packets: by is zero: nothing is late",
