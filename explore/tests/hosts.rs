@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use verbs_api::cm::{ConnParam, PortSpace};
-use verbs_api::owned::{Cm, Connection, Cq, Listener, Qp, RecvWr, SendWr};
+use verbs_api::owned::{Cm, Cq, Listener, RecvWr, SendWr};
 use verbs_api::{Error, QpType, Result, Verbs};
 use verbs_explore::{Exploration, World};
 use verbs_sim::rt::{self, Executor, Order};
@@ -83,8 +83,8 @@ async fn send_some(cm: &Cm) -> Result<()> {
     let pd = route.context()?.alloc_pd()?;
     let channel = route.context()?.create_comp_channel()?;
     let cq = route.context()?.cq(4).channel(&channel).create()?;
-    let qp: Qp = pd.qp(QpType::Rc, &cq, &cq).create_for(&route)?;
-    let connection: Connection = route.connect(&ConnParam::default())?;
+    let qp = pd.qp(QpType::Rc, &cq, &cq).create_for(&route)?;
+    let connection = route.connect(&ConnParam::default())?;
     connection.until_established().await?;
     for number in 0..MESSAGES {
         qp.post_send(SendWr::send(number as u64, &[]))?;

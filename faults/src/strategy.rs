@@ -32,7 +32,7 @@ use crate::Plan;
 /// Plans of `rules` rules for a simulation with this many nodes, of one port each.
 ///
 /// # Panics
-/// If there are less than two nodes.
+/// If there are fewer than two nodes.
 pub fn plan(nodes: u32, rules: impl Into<SizeRange>) -> impl Strategy<Value = Plan> {
     let plan = |rules| Plan::new(rules).expect("each rule is checked");
     vec(fault(nodes), rules).prop_map(plan)
@@ -42,7 +42,7 @@ pub fn plan(nodes: u32, rules: impl Into<SizeRange>) -> impl Strategy<Value = Pl
 /// numbers and concern much, so that they fire in short programs.
 ///
 /// # Panics
-/// If there are less than two nodes.
+/// If there are fewer than two nodes.
 pub fn fault(nodes: u32) -> impl Strategy<Value = Fault> {
     assert!(nodes > 1, "a link has two ends");
     let node = option::of(0..nodes);

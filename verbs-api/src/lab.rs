@@ -140,8 +140,8 @@ pub trait Lab {
     /// host is not refused.
     ///
     /// # Errors
-    /// `Invalid` if there is no such node, counted from 0; `NotSupported` on a network, where each
-    /// process is a machine already.
+    /// `Invalid` if the node does not exist (they count from 0); `NotSupported` on a network, where
+    /// each process is a machine already.
     fn host(&self, node: u32) -> Result<Arc<dyn Verbs>>;
 
     /// Lets the machine of a node lose its power. All objects of the node are destroyed, its ids of
@@ -150,8 +150,8 @@ pub trait Lab {
     /// sent arrives. Until [`restart`](Self::restart) the device cannot be opened.
     ///
     /// # Errors
-    /// `Invalid` if there is no such node, or if it has crashed already; `NotSupported` on a
-    /// network, where a process can be killed.
+    /// `Invalid` if the node does not exist or has crashed already; `NotSupported` on a network,
+    /// where a process can be killed.
     fn crash(&self, node: u32) -> Result<()>;
 
     /// Gives the machine of a node that has [crashed](Self::crash) its power back: its device is
