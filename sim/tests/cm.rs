@@ -123,6 +123,26 @@ fn a_client_and_a_server_meet_and_part() {
     }
 }
 
+/// CM-45: TCP waits for late packets without the program.
+#[test]
+fn the_end_of_an_iwarp_connection_is_one_event() {
+    let ends = Ends::new(SimConfig::new().profile(Profile::SIW));
+    ends.listener();
+    let client = ends.client();
+    ends.qp(client);
+    ends.sim.connect(client, &ConnParam::new()).unwrap();
+    let server = ends.expect(CmEventType::ConnectRequest).id;
+    ends.qp(server);
+    ends.sim.accept(server, &ConnParam::new()).unwrap();
+    ends.expect(CmEventType::Established);
+    ends.expect(CmEventType::Established);
+    ends.sim.disconnect(client).unwrap();
+    ends.expect(CmEventType::Disconnected);
+    ends.expect(CmEventType::Disconnected);
+    let more = ends.sim.get_cm_event(ends.channel, Wait::For(10 * SECOND));
+    assert_eq!(more.unwrap_err().kind(), ErrorKind::TimedOut);
+}
+
 /// CM-84: the queue pair of another id is used, and so is one that no id has had.
 #[test]
 fn an_id_uses_the_queue_pair_that_it_was_given() {

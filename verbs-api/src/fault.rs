@@ -213,6 +213,14 @@ impl Effect {
     /// acknowledgement that a program would ask for (TMR-01).
     pub const REORDER_WITHIN: Duration = Duration::from_micros(100);
 
+    /// Whether the packet arrives later than without the rule.
+    pub const fn is_late(self) -> bool {
+        matches!(
+            self,
+            Self::Delay(_) | Self::Reorder(_) | Self::Shape(_) | Self::Hold
+        )
+    }
+
     /// The name, such as `drop`.
     pub const fn name(self) -> &'static str {
         match self {

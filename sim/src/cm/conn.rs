@@ -9,7 +9,7 @@ use verbs_roce::mad::{CmMessage, Ece};
 
 use super::Manager;
 use super::event_channel::status_of;
-use super::host::Exchange;
+use super::host::{Exchange, Host};
 use super::id::{Id, State};
 use super::message::MAX_RETRIES;
 use crate::device::Ender;
@@ -85,16 +85,16 @@ displayed! {
 
 impl Manager {
     /// Fires all timers that are due.
-    pub(crate) fn handle_timeout(&mut self) {
+    pub(crate) fn handle_timeout(&mut self, host: Host<'_>) {
         while let Some((at, index)) = self.timers.first()
             && at <= self.now
         {
             self.timers.set(index, None);
-            self.timeout(index);
+            self.timeout(host, index);
         }
     }
 
-    fn timeout(&mut self, index: u32) {
+    fn timeout(&mut self, host: Host<'_>, index: u32) {
         let timed_out = status_of(ErrorKind::TimedOut);
         if self.ids.at(index).state == State::Resolving {
             self.ids.at_mut(index).state = State::Bound;
@@ -122,7 +122,10 @@ impl Manager {
             Phase::DreqSent => self.enter_timewait(index, timed_out),
             Phase::Timewait => {
                 self.close(index);
-                self.raise(index, CmEventType::TimewaitExit, 0);
+                // TCP waits without the program.
+                if !host.is_iwarp() {
+                    self.raise(index, CmEventType::TimewaitExit, 0);
+                }
             }
             _ => {}
         }

@@ -210,18 +210,17 @@ impl Manager {
         let is_of =
             |id: &Id| id.home == Some(node) || id.port.is_some_and(|local| local.id.node == node);
         let indices = self.ids.table.indices(is_of);
-        for index in &indices {
-            // Without a connection there is no goodbye.
-            self.forget_conn(*index);
-        }
+        let handles: Vec<_> = indices
+            .iter()
+            .map(|index| self.ids.at(*index).handle)
+            .collect();
         for index in indices {
+            // What is removed without a connection tells the peer nothing.
+            self.forget_conn(index);
+        }
+        for id in handles {
             // A listener takes its unread requests with it.
-            if self
-                .ids
-                .table
-                .iter()
-                .any(|(of, id)| of == index && is_of(id))
-            {
+            if let Ok(index) = self.ids.find(id) {
                 self.remove(index);
             }
         }

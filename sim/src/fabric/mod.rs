@@ -397,11 +397,7 @@ impl Fabric {
         }
         // The receiver may give up before a late packet arrives, so its fate counts as a loss until
         // then.
-        let is_late = matches!(
-            effect,
-            Effect::Delay(_) | Effect::Reorder(_) | Effect::Shape(_) | Effect::Hold
-        );
-        if is_late {
+        if effect.is_late() {
             fates::note(&mut self.slots, packet, DropReason::HeldBack);
         }
     }
@@ -488,7 +484,7 @@ impl Fabric {
             Due::Outage => self.change_port(),
             Due::Packet => _ = self.deliver_next(),
             Due::DelayedPacket => self.deliver_delayed(),
-            Due::Timer(MANAGER) => self.manage(|manager, _| manager.handle_timeout()),
+            Due::Timer(MANAGER) => self.manage(|manager, host| manager.handle_timeout(host)),
             Due::Timer(node) => self.work(node, |node| node.handle_timeout()),
         }
         true

@@ -33,7 +33,7 @@ type Planted = BTreeSet<(u32, u32, u32)>;
 pub(crate) enum Verdict {
     Passes,
     Lost(DropReason),
-    /// By a rule, with a random number.
+    /// By a rule, with the random number that its effect needs.
     Affected(Effect, FaultId, u64),
 }
 
@@ -78,7 +78,12 @@ impl Rules {
                         ..
                     } => Verdict::Lost(DropReason::FaultRule),
                     Fault::Packet { effect, .. } => {
-                        Verdict::Affected(*effect, trigger.id, trigger.draw())
+                        // No other effect has a choice.
+                        let random = match effect {
+                            Effect::Shape(_) => trigger.draw(),
+                            _ => 0,
+                        };
+                        Verdict::Affected(*effect, trigger.id, random)
                     }
                     _ => Verdict::Lost(DropReason::LinkDown),
                 };
