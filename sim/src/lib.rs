@@ -41,6 +41,7 @@
 //! | `network` | packets to and from other processes, by UDP (feature `network`) |
 //! | `diagnosis` | the mistakes of a program |
 //! | `rt` | an executor of async tasks on the clock of a simulation |
+//! | `tokio` | tokio's runtime on that clock (feature `tokio`) |
 //!
 //! `diagnosis` has two halves. The core writes facts and problems to its journal, and names
 //! nothing else of it, except that `cm` counts with its words and `runtime` passes on its findings.
@@ -93,6 +94,9 @@ mod subnet;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod sync;
 mod time;
+#[cfg(feature = "tokio")]
+#[cfg_attr(any(), mutants::skip)] // controls of tests
+pub mod tokio;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod trigger;
 mod verbs;

@@ -57,6 +57,7 @@ use cm_bridge::CmBridge;
 use recorder::Recorder;
 use rules::{Rules, Verdict};
 use schedule::{Due, Schedule};
+pub(crate) use tasks::Look;
 use tasks::Tasks;
 use waits::Waits;
 pub(crate) use waits::{WaitFor, Waiting};

@@ -5,7 +5,8 @@
 //!
 //! In stepped mode most executors do not know of the clock. So no task sleeps while anything is to
 //! come: a task that finds nothing takes a step, as an empty poll does, and is woken again at once.
-//! An executor that holds the clock takes the steps itself.
+//! When no step is left, the other tasks get some turns more, and then the wait fails: a task that
+//! slept would hang without a word. An executor that holds the clock takes the steps itself.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -34,20 +35,39 @@ struct Round {
     first: Option<Wakeup>,
     at: Moment,
     looks: u32,
+    /// The rounds at this moment that are over.
+    over: u32,
+}
+
+/// What a task does that found nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It looks again.
+    Again,
+    /// It sleeps until it is woken.
+    Asleep,
+    /// Nothing will end its wait.
+    Stalled,
 }
 
 /// Looks after which a round is over although the first task does not come back.
 const PATIENCE: u32 = 10_000;
 
+/// Rounds without a step to take, after which the tasks that wait do so in vain. Executors may let
+/// a task that yields run only once in some dozens of rounds.
+const ROUNDS: u32 = 10_000;
+
 impl Round {
     /// A task looks. Returns whether the round is over.
     fn is_over(&mut self, task: Wakeup, now: Moment) -> bool {
         if self.at != now {
-            (self.first, self.at, self.looks) = (Some(task), now, 0);
+            (self.first, self.at, self.looks, self.over) = (Some(task), now, 0, 0);
             return false;
         }
         self.looks += 1;
-        self.first == Some(task) || self.looks > PATIENCE
+        let is_over = self.first == Some(task) || self.looks > PATIENCE;
+        self.over += u32::from(is_over);
+        is_over
     }
 }
 
@@ -100,23 +120,29 @@ impl Fabric {
         }
     }
 
-    /// Lets a task that found nothing take a step. Returns whether it has to look again.
-    pub(crate) fn step_for_task(&mut self, task: Wakeup) -> bool {
-        let can_step = self.can_step();
-        if can_step {
-            let now = self.moment();
-            let is_still = self.tasks.round.is_over(task, now);
-            self.step_for_poll(is_still);
+    /// Lets a task that found nothing take a step, if tasks do.
+    pub(crate) fn step_for_task(&mut self, task: Wakeup) -> Look {
+        if self.closed || !self.tasks_step() {
+            return Look::Asleep;
         }
-        can_step
+        let now = self.moment();
+        let is_still = self.tasks.round.is_over(task, now);
+        if self.has_step() {
+            self.step_for_poll(is_still);
+        } else if self.tasks.round.over >= ROUNDS {
+            return Look::Stalled;
+        }
+        Look::Again
     }
 
-    /// Whether a task takes steps, and there is one to take.
-    fn can_step(&mut self) -> bool {
+    /// Whether tasks take the steps, and not an executor.
+    fn tasks_step(&self) -> bool {
+        self.config.mode == Mode::Stepped && !self.is_held
+    }
+
+    fn has_step(&mut self) -> bool {
         let horizon = self.horizon();
-        self.config.mode == Mode::Stepped
-            && !self.is_held
-            && (self.schedule.next_turn().is_some() || self.next_due(horizon).is_some())
+        self.schedule.next_turn().is_some() || self.next_due(horizon).is_some()
     }
 
     /// Whether there are tasks to take care of.
@@ -128,7 +154,7 @@ impl Fabric {
     /// Takes the wakers that are to be called once the lock is free.
     #[cold]
     pub(crate) fn take_woken_tasks(&mut self) -> Vec<Waker> {
-        if !self.tasks.asleep.is_empty() && self.can_step() {
+        if !self.tasks.asleep.is_empty() && self.tasks_step() && self.has_step() {
             self.wake_tasks(Wakeup::Anything);
         }
         mem::take(&mut self.tasks.woken)

@@ -78,6 +78,9 @@ use verbs_api::{Cause, Error, ErrorKind, Result, Verb, Verbs};
 pub use self::sleep::Sleep;
 pub use self::task::Task;
 
+#[cfg(feature = "tokio")]
+pub(crate) use self::stall::stalled_text;
+
 use self::ready::Ready;
 use self::sleep::Sleepers;
 use self::task::Entry;

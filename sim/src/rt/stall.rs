@@ -1,8 +1,12 @@
 //! The error of a run in which no task can go on.
 
 use core::fmt::Write;
+#[cfg(feature = "tokio")]
+use core::time::Duration;
 use std::collections::BTreeMap;
 
+#[cfg(feature = "tokio")]
+use verbs_api::lab::Lab;
 use verbs_api::lab::TaskWait;
 use verbs_api::{Cause, Error, ErrorKind, Verb};
 
@@ -59,6 +63,26 @@ impl Executor<'_> {
         }
         found
     }
+}
+
+/// What the tasks of another executor wait for, when none can go on and nothing has been in flight
+/// since some time.
+#[cfg(feature = "tokio")]
+pub(crate) fn stalled_text(lab: &dyn Lab, since: Duration) -> String {
+    let waits = lab.stalled_tasks();
+    let mut text = headline(&waits).to_owned();
+    let _ = write!(
+        text,
+        ": no task can go on, and nothing is in flight since {since:?}"
+    );
+    for wait in &waits {
+        text += "\n  a task: ";
+        text += &described(wait);
+    }
+    if waits.is_empty() {
+        text += "\n  no task waits for something of the simulation";
+    }
+    text
 }
 
 /// A completion that waits in a CQ, and no event for it: the usual sign of a wrong order of polling

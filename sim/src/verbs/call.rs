@@ -16,7 +16,7 @@ use super::trace_args::{self, TraceArgs};
 use crate::config::Mode;
 use crate::device::{self, Answer, EventQueue, Refusal, Refused};
 use crate::direct::keeps_paths;
-use crate::fabric::{Fabric, WaitFor, Waiting};
+use crate::fabric::{Fabric, Look, WaitFor, Waiting};
 #[cfg(unix)]
 use crate::memory;
 use crate::node::Node;
@@ -245,12 +245,14 @@ impl Sim {
                 fabric.node(node).device.base.check_alive(verb).by(verb)?;
             }
             let is_due = fabric.has_unread(source, place).by(verb)?;
-            if is_due || fabric.step_for_task(wakeup) {
+            let look = if is_due {
+                Look::Again
+            } else {
+                fabric.step_for_task(wakeup)
+            };
+            if look == Look::Again {
                 fabric.call_waker(waker.clone());
                 return Ok(None);
-            }
-            if fabric.closed {
-                return Err(self.runtime.stalled(fabric, place, verb, wait_for));
             }
             let waiting = Waiting {
                 call: verb.name(),
@@ -260,6 +262,12 @@ impl Sim {
                 site: fabric.site,
                 is_main: false,
             };
+            if look == Look::Stalled {
+                fabric.note_endless(&waiting);
+            }
+            if fabric.closed || look == Look::Stalled {
+                return Err(self.runtime.stalled(fabric, place, verb, wait_for));
+            }
             Ok(fabric.keep_waker(waiting, waker.clone()))
         })?;
         // The lock is free: a task may end with its last waker.
