@@ -50,7 +50,7 @@
 //!   from a seed, and names its tasks in errors.
 //! - `tokio::select!` draws the branch that it polls first. With `biased;` two runs are the same.
 //! - `tokio::net`, `spawn_blocking` and other threads take real time, during which the clock
-//!   stands or leaps. Verbs refuse a second thread.
+//!   stops or leaps. Verbs refuse a second thread.
 //! - `tokio::time::resume` and `advance` are for clocks without a simulation: do not call them.
 //!
 //! A task that spins on a CQ sleeps between its polls: while it only yields, no time passes.
@@ -79,8 +79,9 @@ use crate::rt;
 ///
 /// # Errors
 /// The errors that `main` returns. `Stalled` if no task can go on: it names what each task waits
-/// for, and the state of the CQs, and the clock has moved on by a year. `NotSupported` for a device without a clock of its own; `Usage`
-/// within another runtime of tokio, or another run on the simulation.
+/// for, and the state of the CQs, and the clock has moved on by a year. `NotSupported` for a device
+/// without a clock of its own; `Usage` within another runtime of tokio, or another run on the
+/// simulation.
 ///
 /// # Panics
 /// If `main` panics. The panic of another task is in its `JoinHandle`.

@@ -685,15 +685,16 @@ pub trait Verbs: Send + Sync {
     /// This is not a verb: no fault rule fires on it, and no trace shows it.
     ///
     /// In a simulator whose waits move its clock, the call takes the next step if no event is
-    /// queued, and wakes the task at once. So a task that waits moves the clock, under any executor.
-    /// When no step is left, the other tasks get their turns for a while; then the call fails, since
-    /// the task would wait forever. What acts later, such as a timer of the executor, is too late:
-    /// a program with such timers runs in `verbs_sim::tokio`, `verbs_sim::rt` or real time.
+    /// queued, and wakes the task at once. So a task that waits moves the clock, under any
+    /// executor. When no step is left, the other tasks get their turns for a while; then the call
+    /// fails, since the task would wait forever. What acts later, such as a timer of the executor,
+    /// is too late: a program with such timers runs in `verbs_sim::tokio`, `verbs_sim::rt` or real
+    /// time.
     ///
     /// # Errors
     /// They name the verb that takes the event. `Stalled` if the simulation is closed
-    /// ([`Lab::close`]), or nothing can bring an event; `NotSupported` by a backend that cannot wake
-    /// tasks.
+    /// ([`Lab::close`]), or nothing can bring an event; `NotSupported` by a backend that cannot
+    /// wake tasks.
     fn wake_on(&self, source: EventSource, _waker: &Waker) -> Result<()> {
         let lacks = "cannot wake tasks: wait in a thread, or watch the descriptor";
         Err(unsupported(source.verb(), lacks))

@@ -76,7 +76,7 @@ impl Manager {
             return self.egress.push((arrival, message));
         };
         if self.ids.at(listener).is_full() {
-            // On iWARP the TCP connection is reset. Elsewhere nothing is said, and the other side
+            // On iWARP the TCP connection is reset. Elsewhere there is no answer, and the other side
             // repeats the request.
             if host.is_iwarp() {
                 self.egress.push((arrival, refusal(reason::CONSUMER)));

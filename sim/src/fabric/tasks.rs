@@ -53,7 +53,7 @@ pub(crate) enum Look {
 /// Looks after which a round is over although the first task does not come back.
 const PATIENCE: u32 = 10_000;
 
-/// Rounds without a step to take, after which the tasks that wait do so in vain. Executors may let
+/// Rounds without a step to take, after which the waits of tasks fail. Executors may let
 /// a task that yields run only once in some dozens of rounds.
 const ROUNDS: u32 = 10_000;
 

@@ -1,0 +1,110 @@
+//! What the store promises, and the search for runs in which it does not keep it.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use verbs_api::lab::{Fault, FaultGuard};
+use verbs_explore::{Exploration, World};
+use verbs_sim::rt::{self, Order};
+use verbs_sim::{SimConfig, Suppressions};
+
+use crate::store::{Bug, Entry, Log, REPLICAS};
+use crate::{run, simulated};
+
+pub(crate) const BUGS: [Bug; 5] = [
+    Bug::LostWakeup,
+    Bug::Credits,
+    Bug::Double,
+    Bug::Deregister,
+    Bug::SplitBrain,
+];
+
+/// Each entry is once in each log, in order, and in a majority of the logs soon after it was
+/// appended. Now and then two machines do not reach each other for a while.
+pub(crate) fn keeps_its_promises(
+    world: &World,
+    order: Order,
+    bug: Option<Bug>,
+) -> Result<(), String> {
+    let in_words = |error: verbs_api::Error| error.to_string();
+    let lab = world.lab();
+    let hosts = simulated(lab).map_err(in_words)?;
+    let early = RefCell::new(None);
+    let acked = |client, seq, logs: &[Log; REPLICAS]| {
+        let is_it = |entry: &Entry| (entry.client, entry.seq) == (client, seq);
+        let having = logs
+            .iter()
+            .filter(|log| log.borrow().iter().any(is_it))
+            .count();
+        if having < 2 {
+            let text = format!("entry {seq} of {client} is appended, and in {having} logs");
+            early.borrow_mut().get_or_insert(text);
+        }
+    };
+    let logs = rt::block_on(&*world.verbs(), order, async |rt| {
+        if let Order::Seed(seed) = order {
+            let cut = rt.clone();
+            drop(rt.spawn("partition", async move {
+                let (from, to) = ((seed % 3) as u32, (seed / 3 % 3) as u32);
+                cut.sleep(Duration::from_micros(seed % 50 * 70)).await;
+                let link = FaultGuard::new(lab, Fault::link_down(from).peer(to));
+                cut.sleep(Duration::from_secs(seed % 4 * 5)).await;
+                drop(link);
+            }));
+        }
+        run(rt, hosts, bug, acked).await
+    });
+    let logs = logs.map_err(in_words)?;
+    for log in logs.iter().map(|log| log.borrow()) {
+        for (client, entries) in [(0, 4), (1, 3)] {
+            let its = log.iter().filter(|entry| entry.client == client);
+            let seen: Vec<_> = its.map(|entry| (entry.seq, entry.value)).collect();
+            let right: Vec<_> = (1..=entries).map(|seq| (seq, 100 * client + seq)).collect();
+            if seen != right {
+                return Err(format!("of client {client} there are {seen:?}"));
+            }
+        }
+    }
+    early.into_inner().map_or(Ok(()), Err)
+}
+
+pub(crate) fn exploration() -> Exploration {
+    let config = SimConfig::new().nodes(REPLICAS as u32);
+    let exploration = Exploration::new("store").config(config);
+    exploration.strict(Suppressions::default())
+}
+
+pub(crate) fn explored(world: &World, bug: Option<Bug>) -> Result<(), String> {
+    keeps_its_promises(world, Order::Seed(world.seed()), bug)
+}
+
+/// Looks for each planted mistake, and tries the store without one under `seeds`.
+pub(crate) fn report(seeds: u64) {
+    for bug in BUGS {
+        let test = |world: &World| explored(world, Some(bug));
+        let found = exploration()
+            .seeds(0..200)
+            .run(test)
+            .expect_err("a planted mistake is found");
+        let (seed, faults) = (found.seed, found.faults.parts().len());
+        println!("{bug:?}: found by seed {seed}, with {faults} faults");
+        let calm = |world: &World| keeps_its_promises(world, Order::Fifo, Some(bug));
+        let runs = exploration()
+            .faults(Default::default())
+            .seeds(0..1000)
+            .run(calm);
+        println!(
+            "    in {} runs without faults, first come first served: not found",
+            runs.unwrap()
+        );
+    }
+    let start = Instant::now();
+    let passed = exploration()
+        .seeds(0..seeds)
+        .run(|world| explored(world, None));
+    let (passed, took) = (passed.unwrap(), start.elapsed().as_secs_f64());
+    println!(
+        "no mistake: {passed} seeds passed, {:.0} a second",
+        passed as f64 / took
+    );
+}
