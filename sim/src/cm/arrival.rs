@@ -76,8 +76,8 @@ impl Manager {
             return self.egress.push((arrival, message));
         };
         if self.ids.at(listener).is_full() {
-            // On iWARP the TCP connection is reset. Elsewhere there is no answer, and the request is
-            // repeated.
+            // On iWARP the TCP connection is reset. Elsewhere there is no answer, so the request
+            // comes again.
             if host.is_iwarp() {
                 self.egress.push((arrival, refusal(reason::CONSUMER)));
             }
