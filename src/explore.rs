@@ -1,5 +1,6 @@
 //! `verbsim explore`: random programs or scenarios under many seeds and faults.
 
+use std::iter;
 use std::num::NonZero;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -51,7 +52,8 @@ pub(crate) struct Args {
 /// The fault plan that the command line selects.
 #[derive(clap::Args)]
 pub(crate) struct Faults {
-    /// File of fault rules, `standard` for the built-in plan, or `none`; see `verbsim help faults`
+    /// File of fault rules, `standard` or `harsh` for a built-in plan, or `none`; see `verbsim help
+    /// faults`
     /// [default: `standard` for random programs, `none` for scenarios]
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,
@@ -66,7 +68,7 @@ impl Faults {
         Plan::named(self.name(otherwise)).map_err(|error| {
             let unread = error.line.is_none();
             let names = if unread {
-                "; a plan is a file, `standard` or `none`"
+                "; a plan is a file, `standard`, `harsh` or `none`"
             } else {
                 ""
             };
@@ -110,6 +112,10 @@ struct Entry {
     tried: u64,
     seeds_per_second: f64,
     rules: Vec<Fired>,
+    /// The seeds in which a queue pair failed, and in which one was connected after that.
+    failed: u64,
+    reconnected: u64,
+    hints: Vec<String>,
     failure: Option<Failed>,
     /// The seeds that remain, if the run was interrupted.
     rest: Option<String>,
@@ -241,7 +247,9 @@ fn explore(
     let explored = exploration.search(|world| subject.test(world), tried);
     let seconds = start.elapsed().as_secs_f64();
     drop(progress);
-    let tried = explored.tried;
+    let coverage = &explored.coverage;
+    let (tried, hints) = (coverage.tried, coverage.hints());
+    let (failed, reconnected) = (coverage.failed, coverage.reconnected);
     let fired = |(rule, seeds): (String, u64)| Fired {
         rule,
         seeds,
@@ -257,7 +265,14 @@ fn explore(
         shard: args.shard.to_string(),
         tried,
         seeds_per_second: (tried as f64 / seconds.max(f64::EPSILON)).round(),
-        rules: plan.lines().zip(explored.fired).map(fired).collect(),
+        rules: plan
+            .lines()
+            .zip(explored.coverage.fired)
+            .map(fired)
+            .collect(),
+        failed,
+        reconnected,
+        hints,
         failure: explored.failure.map(|found| Failed {
             seed: found.seed,
             program: subject.code(exploration, &found),
@@ -294,11 +309,20 @@ fn table(entry: &Entry) -> String {
             ),
         ]);
     }
-    let text = rules.text();
-    text + &match &entry.failure {
-        Some(failure) => format!("{subject} failed: {}", failure.in_full()),
-        None => conclusion(entry),
-    }
+    let met = entry.hints.iter().map(|hint| format!("hint: {hint}\n"));
+    let met: String = iter::once(reached(entry)).chain(met).collect();
+    rules.text()
+        + &met
+        + &match &entry.failure {
+            Some(failure) => format!("{subject} failed: {}", failure.in_full()),
+            None => conclusion(entry),
+        }
+}
+
+/// One line: how queue pairs fared.
+fn reached(entry: &Entry) -> String {
+    let [failed, again] = [entry.failed, entry.reconnected].map(|seeds| count(seeds, "seed"));
+    format!("a queue pair failed in {failed}, and one was connected after that in {again}\n")
 }
 
 /// One line: how many seeds were tried, and whether one failed.

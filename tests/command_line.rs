@@ -48,7 +48,7 @@ fn wrong_values_are_refused_in_words() {
         ("explore --seeds 5..5", "5..5 has no seed"),
         (
             "explore --faults nofile",
-            "--faults nofile: No such file or directory (os error 2); a plan is a file, `standard` or `none`",
+            "--faults nofile: No such file or directory (os error 2); a plan is a file, `standard`, `harsh` or `none`",
         ),
         ("exec --timeout 0 -- true", "a time is a number above 0"),
         ("exec --timeout 5d -- true", "a time is a number above 0"),

@@ -95,7 +95,7 @@ pub(crate) fn report(seeds: u64) {
             .run(calm);
         println!(
             "    in {} runs without faults, first come first served: not found",
-            runs.unwrap()
+            runs.unwrap().tried
         );
     }
     let start = Instant::now();
@@ -104,7 +104,7 @@ pub(crate) fn report(seeds: u64) {
         .run(|world| explored(world, None));
     let (passed, took) = (passed.unwrap(), start.elapsed().as_secs_f64());
     println!(
-        "no mistake: {passed} seeds passed, {:.0} a second",
-        passed as f64 / took
+        "no mistake: {:.0} seeds a second; {passed}",
+        passed.tried as f64 / took
     );
 }

@@ -12,7 +12,8 @@ use verbs_api::lab::{Lab, TraceRecord};
 use verbs_faults::{Part, Plan, PlanError};
 use verbs_sim::{Diagnosis, Finding, Pcap, Sim, SimConfig, Suppressions};
 
-use crate::checked::{Checked, Witness};
+use crate::checked::{Checked, Summary, Witness};
+use crate::coverage::Coverage;
 use crate::panics::caught;
 use crate::replay::{Replay, ReplayError};
 use crate::seeds::{Searched, Seeds, Shard};
@@ -35,7 +36,7 @@ use crate::shrink::shrink;
 ///     let context = world.verbs().open_device("sim0").map_err(|error| error.to_string())?;
 ///     world.verbs().close_device(context).map_err(|error| error.to_string())
 /// });
-/// assert_eq!(explored.unwrap(), 100);
+/// assert_eq!(explored.unwrap().tried, 100);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Exploration {
@@ -65,6 +66,8 @@ pub struct Trial {
     pub fired: Plan,
     /// The number of firings of each rule of the plan.
     pub firings: Vec<u64>,
+    /// Counts of what the test did, if no invariant is broken.
+    pub summary: Summary,
     /// The trace up to the failure, or of the whole run if it passed, oldest record first. Empty
     /// unless it was asked for.
     pub trace: Vec<TraceRecord>,
@@ -77,11 +80,8 @@ pub struct Trial {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explored {
-    /// The number of seeds tried.
-    pub tried: u64,
-    /// The number of seeds in which each rule of the plan has fired. A rule that hardly ever
-    /// fires tests nothing.
-    pub fired: Vec<u64>,
+    /// The number of seeds tried, and what was met in them.
+    pub coverage: Coverage,
     /// The failure of the lowest seed that fails, with the smallest set of faults.
     pub failure: Option<Found>,
     /// If the search was interrupted, the seeds with which to continue it, in the same shard.
@@ -189,8 +189,9 @@ impl Exploration {
         &self.seeds
     }
 
-    /// Runs the test under each seed, and returns the number of runs. Prints nothing. A panic of
-    /// the test is a failure, like an error.
+    /// Runs the test under each seed, and returns what it met: a passed exploration in which no
+    /// fault fired says little ([`Coverage::hints`]). Prints nothing. A panic of the test is a
+    /// failure, like an error.
     ///
     /// If the environment variable [`REPLAY`] holds a replay of an exploration of this name, runs
     /// only that.
@@ -205,15 +206,19 @@ impl Exploration {
     pub fn run<E: fmt::Display>(
         &self,
         test: impl Fn(&World) -> Result<(), E> + Sync,
-    ) -> Result<u64, Box<Found>> {
+    ) -> Result<Coverage, Box<Found>> {
         if let Some(replay) = self.replay_of_environment() {
             let found = self.replay(&replay, &test);
             let found = found.unwrap_or_else(|refused| panic!("{REPLAY}: {refused}"));
-            return found.map_or(Ok(1), |found| Err(Box::new(found)));
+            let coverage = Coverage {
+                tried: 1,
+                ..Coverage::default()
+            };
+            return found.map_or(Ok(coverage), |found| Err(Box::new(found)));
         }
         let explored = self.search(&test, || ControlFlow::Continue(()));
         let failure = explored.failure.map(Box::new);
-        failure.map_or(Ok(explored.tried), Err)
+        failure.map_or(Ok(explored.coverage), Err)
     }
 
     /// Runs the test like [`run`](Self::run), but ignores the environment, and calls `tried` after
@@ -228,11 +233,16 @@ impl Exploration {
     ) -> Explored {
         let rules = self.plan.rules().iter();
         let fired: Vec<_> = rules.map(|_| AtomicU64::new(0)).collect();
+        let (failed, reconnected) = (AtomicU64::new(0), AtomicU64::new(0));
+        let count = |seeds: &AtomicU64, times: u64| {
+            seeds.fetch_add((times > 0).into(), Ordering::Relaxed);
+        };
         let trial = |seed| {
             let trial = self.trial(seed, &self.plan, false, &test);
-            for (seeds, firings) in fired.iter().zip(&trial.firings) {
-                seeds.fetch_add((*firings > 0).into(), Ordering::Relaxed);
-            }
+            let firings = fired.iter().zip(&trial.firings);
+            firings.for_each(|(seeds, firings)| count(seeds, *firings));
+            count(&failed, trial.summary.failed);
+            count(&reconnected, trial.summary.reconnected);
             trial.failed()
         };
         let Searched {
@@ -240,10 +250,15 @@ impl Exploration {
             failure,
             rest,
         } = self.seeds.search(trial, tried);
-        Explored {
+        let coverage = Coverage {
             tried,
-            rest,
             fired: fired.into_iter().map(AtomicU64::into_inner).collect(),
+            failed: failed.into_inner(),
+            reconnected: reconnected.into_inner(),
+        };
+        Explored {
+            coverage,
+            rest,
             failure: failure.map(|(seed, failed)| self.found(seed, &failed.fired, &test)),
         }
     }
@@ -320,7 +335,9 @@ impl Exploration {
         if let Some(witness) = &witness {
             witness.ended();
         }
-        let broken = world.verbs.finish().err().map(|broken| broken.to_string());
+        let finished = world.verbs.finish();
+        let summary = finished.as_ref().copied().unwrap_or_default();
+        let broken = finished.err().map(|broken| broken.to_string());
         let fired = in_force.fired();
         let mut firings = vec![0; faults.rules().len()];
         for part in &fired {
@@ -338,6 +355,7 @@ impl Exploration {
             failure,
             fired: faults.scripted(&fired),
             firings,
+            summary,
             trace,
             diagnosis,
         }

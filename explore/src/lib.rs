@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 mod checked;
+mod coverage;
 mod exploration;
 mod idle;
 mod panics;
@@ -20,6 +21,7 @@ mod seeds;
 mod shrink;
 
 pub use checked::{Broken, Checked, Invariant, Summary};
+pub use coverage::Coverage;
 pub use exploration::{Exploration, Explored, Found, REPLAY, Trial, World};
 pub use replay::{Replay, ReplayError};
 pub use seeds::{NoShard, Searched, Seeds, Shard};

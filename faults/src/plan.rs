@@ -4,8 +4,8 @@ use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-use verbs_api::Result;
 use verbs_api::lab::{Fault, FaultGuard, Firing, Lab, PacketFilter, When};
+use verbs_api::{Result, WcStatus};
 
 use crate::read::PlanError;
 
@@ -72,6 +72,20 @@ impl Plan {
                 Fault::reorder(every, 4).per_million(5_000),
             ],
         }
+    }
+
+    /// Breaks connections: five times the losses of the [standard plan](Self::standard), and work
+    /// that fails as if its retries were used up, which stops the queue pair. A program that makes
+    /// its connections again survives it.
+    pub fn harsh() -> Self {
+        let every = PacketFilter::EVERY;
+        let mut plan = Self::standard();
+        plan.rules.extend([
+            Fault::drop(every).per_million(40_000),
+            Fault::delay(every, Duration::from_millis(5)).per_million(10_000),
+            Fault::complete(WcStatus::RetryExcErr).per_million(10_000),
+        ]);
+        plan
     }
 
     /// The rules.

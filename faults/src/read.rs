@@ -88,13 +88,14 @@ impl Plan {
         }
     }
 
-    /// The plan that a setting or an option means: `standard`, `none`, or a file.
+    /// The plan that a setting or an option means: `standard`, `harsh`, `none`, or a file.
     ///
     /// # Errors
     /// The errors of [`read`](Self::read).
     pub fn named(name: &str) -> Result<Self, PlanError> {
         match name {
             "standard" => Ok(Self::standard()),
+            "harsh" => Ok(Self::harsh()),
             "none" => Ok(Self::default()),
             file => Self::read(Path::new(file)),
         }

@@ -99,8 +99,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "faults",
         value: "FILE",
-        help: "File of fault rules, `standard` for the built-in plan, or `none`; see `verbsim help faults` [default: none]",
-        kind: Kind::File(&["standard", "none"]),
+        help: "File of fault rules, `standard` or `harsh` for a built-in plan, or `none`; see `verbsim help faults` [default: none]",
+        kind: Kind::File(&["standard", "harsh", "none"]),
     },
     Setting {
         name: "trace",

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use verbs_api::{
     Cause, CmId, Context, Cq, Error, Gid, Handle, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
-    QpType, RcParams, RecvWr, SendOp, SendWr, Sge, Srq, SrqInit, Verb, WcEx, WcOpcode, Xrcd,
-    XrcdInit,
+    QpType, RcParams, RecvWr, SendOp, SendWr, Sge, Srq, SrqInit, Verb, WcEx, WcOpcode, WcStatus,
+    Xrcd, XrcdInit,
 };
 
 use super::broken::{Broken, Invariant};
@@ -191,7 +191,7 @@ impl Books {
         if !mask.contains(QpAttrMask::STATE) {
             return;
         }
-        self.queues.changed(qp, attr.qp_state);
+        self.changed(qp, attr.qp_state);
         match attr.qp_state {
             QpState::Reset => {
                 self.delivery.reset(qp);
@@ -209,12 +209,20 @@ impl Books {
         }
     }
 
+    /// A QP has gone to a state.
+    pub(crate) fn changed(&mut self, qp: Qp, state: QpState) {
+        let is_new = self.queues.changed(qp, state);
+        if is_new && self.summary.failed > 0 {
+            self.summary.reconnected += 1;
+        }
+    }
+
     pub(crate) fn connected(&mut self, a: Qp, b: Qp, params: &RcParams) {
         for (qp, peer) in [(a, b), (b, a)] {
             if params.timeout == 0 || params.max_rd_atomic == 0 {
                 self.queues.waits_for_ever(qp);
             }
-            self.queues.changed(qp, QpState::Rts);
+            self.changed(qp, QpState::Rts);
             self.queues.connected(qp, Some(self.device(peer.context())));
         }
         self.delivery.connected_both(a, b);
@@ -298,6 +306,9 @@ impl Books {
     /// A completion was polled.
     pub(crate) fn polled(&mut self, verb: Verb, cq: Cq, polled: &Polled) {
         self.summary.polled += 1;
+        if !self.ending && !polled.is_success() && polled.wc.status != WcStatus::WrFlushErr {
+            self.summary.failed += 1;
+        }
         match self.queues.complete(cq, polled) {
             Ok(completed) => self.completed(verb, cq, polled, completed),
             Err(facts) => self.judge(Invariant::Completion, verb, Err(facts)),

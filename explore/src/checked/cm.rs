@@ -104,7 +104,7 @@ impl Cm for Checked {
             QpType::Ud => QpState::Rts,
             _ => QpState::Init,
         };
-        books.queues.changed(qp, state);
+        books.changed(qp, state);
         Ok(qp)
     }
 
@@ -194,7 +194,7 @@ impl Checked {
     fn stopped(&self, books: &mut Books, id: CmId) {
         let qp = self.unobserved_cm().query_id(id).ok().and_then(|id| id.qp);
         if let Some(qp) = qp {
-            books.queues.changed(qp, QpState::Err);
+            books.changed(qp, QpState::Err);
         }
     }
 }

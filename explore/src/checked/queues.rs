@@ -59,6 +59,8 @@ struct QpBook {
     epoch: u32,
     round: u64,
     in_reset: bool,
+    /// It could send at some time since it was in RESET.
+    was_ready: bool,
     /// It is in RTS.
     sends: bool,
     /// Its sends may.
@@ -199,6 +201,7 @@ impl Queues {
             waits_for_ever: false,
             settled: 0,
             in_reset: true,
+            was_ready: false,
             flushed: false,
         }
     }
@@ -241,12 +244,15 @@ impl Queues {
         }
     }
 
-    /// A QP has gone to a state.
-    pub(crate) fn changed(&mut self, qp: Qp, state: QpState) {
+    /// A QP has gone to a state. Returns whether it can send for the first time since it was in
+    /// RESET.
+    pub(crate) fn changed(&mut self, qp: Qp, state: QpState) -> bool {
         let round = self.next_round();
         let Some(book) = self.qps.get_mut(&qp) else {
-            return;
+            return false;
         };
+        let is_new = state == QpState::Rts && !book.was_ready;
+        book.was_ready = state != QpState::Reset && (book.was_ready || is_new);
         book.in_reset = state == QpState::Reset;
         book.settled = 0;
         book.sends = state == QpState::Rts;
@@ -259,6 +265,7 @@ impl Queues {
             QpState::Rts => book.round = round,
             _ => {}
         }
+        is_new
     }
 
     /// Sends of a QP may wait forever: it never retries (TMR-02), must not read, does not flush

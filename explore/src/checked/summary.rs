@@ -16,6 +16,10 @@ pub struct Summary {
     pub events: u64,
     /// Bytes of regions that were compared.
     pub bytes: u64,
+    /// Completions with an error other than a flush: a queue pair had failed.
+    pub failed: u64,
+    /// Queue pairs that became ready to send after one had failed.
+    pub reconnected: u64,
 }
 
 impl fmt::Display for Summary {
@@ -26,6 +30,7 @@ impl fmt::Display for Summary {
             polled,
             events,
             bytes,
+            ..
         } = self;
         write!(
             f,
