@@ -179,6 +179,12 @@ mod tests {
     }
 
     #[test]
+    fn a_seed_runs_the_same_twice() {
+        let same = exploration().twice().seeds(0..20);
+        same.run(|world| explored(world, None)).unwrap();
+    }
+
+    #[test]
     fn the_store_keeps_its_promises() {
         let passed = exploration()
             .seeds(0..300)

@@ -46,6 +46,7 @@ pub struct Exploration {
     seeds: Seeds,
     pcap: Option<Pcap>,
     strict: Option<Suppressions>,
+    twice: bool,
 }
 
 /// A fresh simulation, for one run of a test.
@@ -127,6 +128,7 @@ impl Exploration {
             seeds: Seeds::new(0..1000),
             pcap: None,
             strict: None,
+            twice: false,
         }
     }
 
@@ -172,6 +174,15 @@ impl Exploration {
     #[must_use]
     pub fn strict(mut self, allowed: Suppressions) -> Self {
         self.strict = Some(allowed);
+        self
+    }
+
+    /// Runs each seed twice, and fails if the two runs differ: with the first record of their traces
+    /// that does. A test that depends on the order of a `HashMap`, on a clock, or on what an earlier
+    /// run left in a `static` differs, and its failures may not come back.
+    #[must_use]
+    pub fn twice(mut self) -> Self {
+        self.twice = true;
         self
     }
 
@@ -238,7 +249,7 @@ impl Exploration {
             seeds.fetch_add((times > 0).into(), Ordering::Relaxed);
         };
         let trial = |seed| {
-            let trial = self.trial(seed, &self.plan, false, &test);
+            let trial = self.judged(seed, &self.plan, false, &test);
             let firings = fired.iter().zip(&trial.firings);
             firings.for_each(|(seeds, firings)| count(seeds, *firings));
             count(&failed, trial.summary.failed);
@@ -287,7 +298,7 @@ impl Exploration {
         test: impl Fn(&World) -> Result<(), E>,
     ) -> Result<Option<Found>, ReplayError> {
         let faults = replay.plan(&self.name, &self.plan)?;
-        let trial = self.trial(replay.seed, &faults, true, test);
+        let trial = self.judged(replay.seed, &faults, true, &test);
         if trial.failure.is_none() {
             replay.check_fired(&faults, &trial.fired)?;
         }
@@ -361,6 +372,24 @@ impl Exploration {
         }
     }
 
+    /// Runs the test once, or twice if the runs are to be the same.
+    fn judged<E: fmt::Display>(
+        &self,
+        seed: u64,
+        faults: &Plan,
+        trace: bool,
+        test: impl Fn(&World) -> Result<(), E>,
+    ) -> Trial {
+        let mut first = self.trial(seed, faults, trace || self.twice, &test);
+        if self.twice {
+            let second = self.trial(seed, faults, true, &test);
+            if let Some(difference) = difference(&first, &second) {
+                first.failure = Some(difference);
+            }
+        }
+        first
+    }
+
     /// The failure of a seed with the smallest set of the faults that fired.
     fn found<E: fmt::Display>(
         &self,
@@ -369,12 +398,12 @@ impl Exploration {
         test: impl Fn(&World) -> Result<(), E>,
     ) -> Found {
         let fails = |parts: &[Part]| {
-            let trial = self.trial(seed, &fired.only(parts), false, &test);
+            let trial = self.judged(seed, &fired.only(parts), false, &test);
             trial.failure.is_some()
         };
         let fewest = shrink(fired.parts(), SHRINK_ATTEMPTS, fails);
         let faults = fired.only(&fewest);
-        let trial = self.trial(seed, &faults, true, &test);
+        let trial = self.judged(seed, &faults, true, &test);
         let unsteady = || "it failed, but not with the same seed and faults again".to_owned();
         Found {
             seed,
@@ -434,6 +463,28 @@ impl Trial {
     pub fn failed(self) -> Option<Self> {
         self.failure.is_some().then_some(self)
     }
+}
+
+/// What two runs of a seed do not have in common.
+fn difference(first: &Trial, second: &Trial) -> Option<String> {
+    let text = |record: Option<&TraceRecord>| match record {
+        Some(record) => format!("`{}`", record.to_string().trim()),
+        None => "the end".to_owned(),
+    };
+    let longest = first.trace.len().max(second.trace.len());
+    let records = (0..longest).map(|at| (at, [first, second].map(|run| run.trace.get(at))));
+    let mut records = records.filter(|(_, [once, again])| once != again);
+    if let Some((at, [once, again])) = records.next() {
+        let (once, again) = (text(once), text(again));
+        return Some(format!(
+            "two runs of the seed differ: record {at} of the trace is {once}, and then {again}"
+        ));
+    }
+    let outcome = |run: &Trial| run.failure.clone().unwrap_or_else(|| "a pass".to_owned());
+    (first.failure != second.failure).then(|| {
+        let (once, again) = (outcome(first), outcome(second));
+        format!("two runs of the seed differ, and their traces do not: {once}, and then {again}")
+    })
 }
 
 /// A name without characters that a shell or the text of a replay would split.
