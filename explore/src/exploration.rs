@@ -177,9 +177,9 @@ impl Exploration {
         self
     }
 
-    /// Runs each seed twice, and fails if the two runs differ: with the first record of their traces
-    /// that does. A test that depends on the order of a `HashMap`, on a clock, or on what an earlier
-    /// run left in a `static` differs, and its failures may not come back.
+    /// Runs each seed twice, and fails if the two runs differ: with the first record of their
+    /// traces that does. A test that depends on the order of a `HashMap`, on a clock, or on what an
+    /// earlier run left in a `static` differs, and its failures may not come back.
     #[must_use]
     pub fn twice(mut self) -> Self {
         self.twice = true;

@@ -61,7 +61,7 @@ fn an_async_program_is_explored_and_a_failure_replayed() {
     };
     let exploration = Exploration::new("impatient").seeds(0..200);
     let right = exploration.clone().faults(plan(0)).run(impatient);
-    assert_eq!(right.unwrap(), 200);
+    assert_eq!(right.unwrap().tried, 200);
 
     let exploration = exploration.faults(plan(30_000));
     let found = exploration.run(impatient).unwrap_err();
