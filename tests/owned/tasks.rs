@@ -1,14 +1,16 @@
 //! Waiting as tasks: each is woken when there is something to see, and dropping a future loses
 //! nothing.
 
-use std::pin::pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Weak};
 use std::task::{Poll, Wake, Waker};
 use std::thread;
 
+use futures_core::Stream;
 use verbs_api::lab::{Fault, Lab, PacketFilter, PacketOpcode};
-use verbs_api::owned::{Completions, Context, Cq, Element, Qp};
+use verbs_api::owned::{CompletionStream, Completions, Context, Cq, Element, Qp};
 use verbs_api::{
     AsyncEventType, ErrorKind, EventSource, QpType, RcParams, Result, Verb, Verbs, Wait,
 };
@@ -66,6 +68,34 @@ fn exchange<'a>(cqs: [&'a Cq; 2], qps: [&'a Qp; 2], rounds: u64) -> [Task<'a>; 2
             }
         })
     })
+}
+
+/// A stream gives each completion once, in order, of a CQ and of a channel. What it has not given
+/// stays, and an error ends it.
+#[test]
+fn a_stream_gives_each_completion_once() {
+    async fn next(stream: &mut CompletionStream) -> Option<Result<u64>> {
+        let next = poll_fn(|context| Pin::new(&mut *stream).poll_next(context)).await;
+        next.map(|got| got.map(|wc| wc.wr_id))
+    }
+    let setup = Setup::new(SimConfig::new());
+    let (ends, [near, far]) = pair(&setup);
+    (0..8).for_each(|number| recv(&far, number));
+    (0..8).for_each(|_| send(&near, 0));
+    let channel = ends[1].cq.channel().unwrap();
+    block_on(async {
+        for first in [0, 4] {
+            for (place, mut stream) in [(0, ends[1].cq.stream()), (2, channel.stream())] {
+                for number in first + place..first + place + 2 {
+                    assert_eq!(next(&mut stream).await.unwrap().unwrap(), number);
+                }
+            }
+        }
+        let mut in_vain = ends[1].cq.stream();
+        let error = next(&mut in_vain).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Stalled, "{error}");
+        assert!(next(&mut in_vain).await.is_none());
+    });
 }
 
 /// CQ-ARM-03, CHAN-29: in every mode tasks that answer each other are woken for every message. In

@@ -109,6 +109,8 @@ mod qp;
 mod shared;
 mod sources;
 mod srq;
+#[cfg(feature = "stream")]
+mod stream;
 mod tasks;
 mod td;
 mod wait;
@@ -131,6 +133,8 @@ pub use mw::{Mw, MwBind, MwBindInfo};
 pub use pd::Pd;
 pub use qp::{Qp, QpBuilder};
 pub use srq::Srq;
+#[cfg(feature = "stream")]
+pub use stream::CompletionStream;
 pub use td::Td;
 pub use wait::CqEvent;
 pub use wr::{Dest, Objects, RecvWr, SendOp, SendWr};
