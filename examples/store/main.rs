@@ -14,12 +14,16 @@
 mod promises;
 mod store;
 
+use std::cell::RefCell;
 use std::env;
+use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::task::LocalSet;
+use tokio::task::{JoinSet, LocalSet};
 use verbs_api::Result;
 use verbs_api::lab::Lab;
 use verbs_api::owned::Cm;
@@ -39,8 +43,8 @@ impl<'a> Runtime<'a> for Executor<'a> {
     }
 }
 
-#[derive(Clone)]
-struct Tokio;
+#[derive(Clone, Default)]
+struct Tokio(Rc<RefCell<JoinSet<Result<()>>>>);
 
 impl Runtime<'static> for Tokio {
     async fn sleep(&self, time: Duration) {
@@ -48,7 +52,7 @@ impl Runtime<'static> for Tokio {
     }
 
     fn spawn(&self, _: String, task: impl Future<Output = Result<()>> + 'static) {
-        tokio::task::spawn_local(async { task.await.expect("a task goes on") });
+        self.0.borrow_mut().spawn_local(task);
     }
 }
 
@@ -99,10 +103,26 @@ async fn run<'a, R: Runtime<'a>>(
     Ok(logs)
 }
 
-/// As tasks of the runtime of tokio that runs this.
+/// As tasks of the runtime of tokio that runs this, until one of them fails.
 async fn on_tokio(hosts: [Host; REPLICAS], bug: Option<Bug>) -> Result<[Log; REPLICAS]> {
-    let program = run(Tokio, hosts, bug, |_, _, _| ());
-    LocalSet::new().run_until(program).await
+    let tokio = Tokio::default();
+    let program = run(tokio.clone(), hosts, bug, |_, _, _| ());
+    let failed = poll_fn(|context| {
+        while let Poll::Ready(Some(ended)) = tokio.0.borrow_mut().poll_join_next(context) {
+            if let Err(error) = ended.expect("no task panics") {
+                return Poll::Ready(error);
+            }
+        }
+        Poll::Pending
+    });
+    let either = async {
+        tokio::select! {
+            biased;
+            logs = program => logs,
+            error = failed => Err(error),
+        }
+    };
+    LocalSet::new().run_until(either).await
 }
 
 /// In real time, on tokio's runtime alone.

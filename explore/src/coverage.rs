@@ -13,7 +13,8 @@ pub struct Coverage {
     /// The number of seeds in which a queue pair failed: a completion had an error other than a
     /// flush.
     pub failed: u64,
-    /// The number of seeds in which a queue pair was connected after one had failed.
+    /// The number of seeds in which a queue pair became ready to send after one had failed, perhaps
+    /// another one.
     pub reconnected: u64,
 }
 
@@ -21,12 +22,12 @@ impl Coverage {
     /// What the faults have not reached, so that the exploration tests nothing of it. Empty without
     /// faults.
     pub fn hints(&self) -> Vec<String> {
+        if self.tried == 0 || self.fired.is_empty() {
+            return Vec::new();
+        }
         let silent = (1..).zip(&self.fired).filter(|(_, seeds)| **seeds == 0);
         let silent = silent.map(|(rule, _)| format!("rule {rule} of the plan never fired"));
         let mut hints: Vec<_> = silent.collect();
-        if self.fired.is_empty() || self.tried == 0 {
-            return hints;
-        }
         if self.failed == 0 {
             let harsh = "the plan `harsh` breaks connections";
             hints.push(format!("no queue pair failed in any seed: {harsh}"));

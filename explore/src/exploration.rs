@@ -270,7 +270,7 @@ impl Exploration {
         Explored {
             coverage,
             rest,
-            failure: failure.map(|(seed, failed)| self.found(seed, &failed.fired, &test)),
+            failure: failure.map(|(seed, failed)| self.found(seed, &failed, &test)),
         }
     }
 
@@ -394,9 +394,10 @@ impl Exploration {
     fn found<E: fmt::Display>(
         &self,
         seed: u64,
-        fired: &Plan,
+        failed: &Trial,
         test: impl Fn(&World) -> Result<(), E>,
     ) -> Found {
+        let fired = &failed.fired;
         let fails = |parts: &[Part]| {
             let trial = self.judged(seed, &fired.only(parts), false, &test);
             trial.failure.is_some()
@@ -404,7 +405,10 @@ impl Exploration {
         let fewest = shrink(fired.parts(), SHRINK_ATTEMPTS, fails);
         let faults = fired.only(&fewest);
         let trial = self.judged(seed, &faults, true, &test);
-        let unsteady = || "it failed, but not with the same seed and faults again".to_owned();
+        let unsteady = || {
+            let first = failed.failure.as_deref().unwrap_or_default();
+            format!("it failed, but not with the same seed and faults again: {first}")
+        };
         Found {
             seed,
             failure: trial.failure.unwrap_or_else(unsteady),

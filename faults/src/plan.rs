@@ -74,16 +74,16 @@ impl Plan {
         }
     }
 
-    /// Breaks connections: five times the losses of the [standard plan](Self::standard), and work
-    /// that fails as if its retries were used up, which stops the queue pair. A program that makes
-    /// its connections again survives it.
+    /// Breaks connections: five times the losses of the [standard plan](Self::standard), and one
+    /// completion in a hundred that fails with `GENERAL_ERR`, which stops its queue pair. A program
+    /// that makes its connections again survives it.
     pub fn harsh() -> Self {
         let every = PacketFilter::EVERY;
         let mut plan = Self::standard();
         plan.rules.extend([
             Fault::drop(every).per_million(40_000),
             Fault::delay(every, Duration::from_millis(5)).per_million(10_000),
-            Fault::complete(WcStatus::RetryExcErr).per_million(10_000),
+            Fault::complete(WcStatus::GeneralErr).per_million(10_000),
         ]);
         plan
     }

@@ -51,9 +51,11 @@
 //! - `tokio::select!` draws the branch that it polls first. With `biased;` two runs are the same.
 //! - `tokio::net`, `spawn_blocking` and other threads take real time, during which the clock
 //!   stops or leaps. Verbs refuse a second thread.
-//! - `tokio::time::resume` and `advance` are for clocks without a simulation: do not call them.
+//! - `tokio::time::pause`, `resume` and `advance` are for clocks without a simulation: do not call
+//!   them.
 //!
-//! A task that spins on a CQ sleeps between its polls: while it only yields, no time passes.
+//! A task that spins on a CQ sleeps between its polls: while it only yields, no time passes, and
+//! the run does not end.
 
 use core::future::poll_fn;
 use core::pin::{Pin, pin};
@@ -78,10 +80,11 @@ use crate::rt;
 /// around one. Calls before and after the run may wait and poll as usual.
 ///
 /// # Errors
-/// The errors that `main` returns. `Stalled` if no task can go on: it names what each task waits
-/// for, and the state of the CQs, and the clock has moved on by a year. `NotSupported` for a device
-/// without a clock of its own; `Usage` within another runtime of tokio, or another run on the
-/// simulation.
+/// The errors that `main` returns. `Stalled` if no task can go on: nothing is in flight, and no
+/// timer fires within a year; or 200,000 things have happened on the clock, and no task has changed
+/// anything. It names the channels that tasks wait for, each with the line of the last wait, and
+/// the state of their CQs. `NotSupported` for a device without a clock of its own; `Usage` within
+/// another runtime of tokio, or another run on the simulation.
 ///
 /// # Panics
 /// If `main` panics. The panic of another task is in its `JoinHandle`.
@@ -90,14 +93,16 @@ pub fn block_on<T>(verbs: Arc<dyn Verbs>, main: impl Future<Output = Result<T>>)
         let text = "this is within a runtime of tokio, which has another clock: call it outside";
         return Err(error(ErrorKind::Usage, text.to_owned()));
     }
-    let clock = Arc::new(Clock::hold(verbs)?);
-    // The runtime ends first, and its tasks with it.
-    let (parked, unparked) = (clock.clone(), clock.clone());
+    // The runtime ends before that, and its tasks with it.
+    let _hold = rt::Hold::of(&*verbs)?;
+    let clock = Arc::new(Clock::new(verbs.clone()));
+    // Handles of tasks that the program keeps, keep the hooks.
+    let [parked, unparked] = [(); 2].map(|()| Arc::downgrade(&clock));
     let runtime = Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
-        .on_thread_park(move || parked.idle())
-        .on_thread_unpark(move || unparked.follow())
+        .on_thread_park(move || parked.upgrade().iter().for_each(|clock| clock.idle()))
+        .on_thread_unpark(move || unparked.upgrade().iter().for_each(|clock| clock.follow()))
         .build()
         .map_err(|no| error(ErrorKind::NoMemory, format!("tokio's runtime: {no}")))?;
     runtime.block_on(async {
@@ -123,7 +128,8 @@ const TICK: Duration = Duration::from_millis(1);
 /// How long the driver sleeps at most when nothing is in flight.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The clocks of a simulation and of the runtime, which are one whenever a task runs.
+/// The clocks of a simulation and of the runtime, which are one whenever a task runs. A task that
+/// moves one of them by itself separates them, until no task can run.
 struct Clock {
     verbs: Arc<dyn Verbs>,
     /// The time of the simulation at the start of the run.
@@ -142,7 +148,15 @@ struct Driver {
     /// sleeps on while both stay as they are.
     asleep: Option<(Duration, Option<Duration>)>,
     quiet: Option<Quiet>,
+    /// The activity of the simulation after the last turn, and how many turns in a row have passed
+    /// in which no task changed it.
+    activity: u64,
+    turns: u32,
 }
+
+/// Turns of the driver during which no task changes anything, after which the run counts as stuck:
+/// retries without an end, or a task that does nothing but sleep.
+const PATIENCE: u32 = 200_000;
 
 /// A time during which nothing is in flight, and only timers of the runtime can end that.
 #[derive(Clone, Copy)]
@@ -162,21 +176,14 @@ enum Next {
 }
 
 impl Clock {
-    fn hold(verbs: Arc<dyn Verbs>) -> Result<Self> {
-        let start = {
-            let lab = verbs.lab().ok_or_else(|| {
-                let text = "the clock of the device is not that of a simulation";
-                error(ErrorKind::NotSupported, text.to_owned())
-            })?;
-            lab.hold_clock(true)?;
-            lab.now()
-        };
-        Ok(Self {
+    fn new(verbs: Arc<dyn Verbs>) -> Self {
+        let start = verbs.lab().map_or(Duration::ZERO, |lab| lab.now());
+        Self {
             verbs,
             start,
             origin: OnceLock::new(),
             driver: Mutex::default(),
-        })
+        }
     }
 
     fn lab(&self) -> &dyn Lab {
@@ -227,34 +234,53 @@ impl Clock {
         Poll::Pending
     }
 
-    /// Lets the next thing happen, now that no task can run, if it is on the fabric.
+    /// Lets the next thing happen, now that no task can run.
+    fn next(&self) -> Result<Next> {
+        let mut driver = self.driver.lock();
+        let is_still = driver.activity == self.lab().activity();
+        driver.turns = if is_still { driver.turns + 1 } else { 0 };
+        driver.asleep = None;
+        let next = if driver.turns < PATIENCE {
+            self.let_happen(&mut driver)?
+        } else {
+            None
+        };
+        driver.activity = self.lab().activity();
+        next.ok_or_else(|| {
+            let since = driver.quiet.map_or(self.now(), |quiet| quiet.since);
+            let text = rt::stalled_text(self.lab(), self.start + since);
+            error(ErrorKind::Stalled, text)
+        })
+    }
+
+    /// Lets the next thing happen, if it is on the fabric. `None` if there is none.
     ///
     /// The runtime leaps by whole ticks from timer to timer, so the driver takes it from a time
     /// between two ticks to the next one, and sleeps no longer than to the last tick before the
     /// next thing on the fabric.
-    fn next(&self) -> Result<Next> {
+    fn let_happen(&self, driver: &mut Driver) -> Result<Option<Next>> {
         let now = self.now();
-        let mut driver = self.driver.lock();
         let of_fabric = self.since_start(self.lab().now());
         if of_fabric > now {
             // A task has moved the clock of the simulation.
-            return Ok(Next::Advance(of_fabric - now));
+            return Ok(Some(Next::Advance(of_fabric - now)));
         }
         let due = self.lab().next_due();
         let past = Duration::from_nanos((now.as_nanos() % TICK.as_nanos()) as u64);
         let wait = due.map(|due| self.since_start(due).saturating_sub(now));
         if let Some(wait) = wait.filter(|wait| *wait < TICK - past) {
             self.lab().step(wait)?;
-            return Ok(Next::Advance(wait));
+            return Ok(Some(Next::Advance(wait)));
         }
         if !past.is_zero() {
             self.lab().advance(TICK - past)?;
-            return Ok(Next::Advance(TICK - past));
+            return Ok(Some(Next::Advance(TICK - past)));
         }
         driver.asleep = Some((now, due));
         if let Some(wait) = wait {
+            driver.quiet = None;
             let ticks = Duration::from_millis(wait.as_millis() as u64);
-            return Ok(Next::Sleep(Instant::now() + ticks));
+            return Ok(Some(Next::Sleep(Instant::now() + ticks)));
         }
         // On its way to a late timer the runtime stops again and again.
         let activity = self.lab().activity();
@@ -265,19 +291,8 @@ impl Clock {
             until: now + FOREVER,
         });
         driver.quiet = Some(quiet);
-        drop(driver);
-        if quiet.until <= now {
-            let text = rt::stalled_text(self.lab(), self.start + quiet.since);
-            return Err(error(ErrorKind::Stalled, text));
-        }
-        Ok(Next::Sleep(Instant::now() + (quiet.until - now)))
-    }
-}
-
-impl Drop for Clock {
-    fn drop(&mut self) {
-        // Only a second hold is refused.
-        let _ = self.lab().hold_clock(false);
+        let is_over = quiet.until <= now;
+        Ok((!is_over).then(|| Next::Sleep(Instant::now() + (quiet.until - now))))
     }
 }
 

@@ -247,6 +247,46 @@ fn tasks_that_wait_in_vain_are_named_with_their_queues() -> Result<()> {
     Ok(())
 }
 
+/// Retries without an end, and a task that does nothing but sleep, keep no run alive forever.
+#[test]
+fn what_goes_on_without_a_task_ends_the_run() -> Result<()> {
+    let sim = sim();
+    let [client, _server] = Side::pair(&sim)?;
+    // The peer has no receive, and receiver-not-ready is retried without an end.
+    let error = block_on(sim.clone(), client.send()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Stalled);
+    assert!(
+        error.to_string().contains("while timers still run"),
+        "{error}"
+    );
+
+    let [_, server] = Side::pair(&sim)?;
+    let error = block_on(sim.clone(), async {
+        tokio::spawn(async {
+            loop {
+                sleep(Duration::from_millis(10)).await;
+            }
+        });
+        server.next().await
+    });
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Stalled);
+    Ok(())
+}
+
+/// The clock is free after a run, whatever the program keeps of it.
+#[test]
+fn handle_of_a_task_does_not_hold_the_clock() -> Result<()> {
+    let sim = sim();
+    let [client, server] = Side::pair(&sim)?;
+    let _kept = block_on(sim.clone(), async {
+        Ok(tokio::spawn(std::future::pending::<()>()))
+    })?;
+    server.qp.post_recv(RecvWr::new(0, &[]))?;
+    client.qp.post_send(SendWr::send(0, &[]))?;
+    assert!(client.cq.wait(Wait::Forever)?.is_some());
+    block_on(sim, async { Ok(()) })
+}
+
 /// Without an executor that knows of the clock, tasks that wait move it. In the end one of them
 /// would hang.
 #[test]

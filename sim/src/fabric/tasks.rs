@@ -66,7 +66,9 @@ impl Round {
         }
         self.looks += 1;
         let is_over = self.first == Some(task) || self.looks > PATIENCE;
-        self.over += u32::from(is_over);
+        if is_over {
+            (self.first, self.looks, self.over) = (Some(task), 0, self.over + 1);
+        }
         is_over
     }
 }
@@ -122,14 +124,16 @@ impl Fabric {
 
     /// Lets a task that found nothing take a step, if tasks do.
     pub(crate) fn step_for_task(&mut self, task: Wakeup) -> Look {
-        if self.closed || !self.tasks_step() {
+        if !self.tasks_step() {
             return Look::Asleep;
         }
         let now = self.moment();
         let is_still = self.tasks.round.is_over(task, now);
         if self.has_step() {
             self.step_for_poll(is_still);
-        } else if self.tasks.round.over >= ROUNDS {
+        } else if self.closed || self.tasks.round.over >= ROUNDS {
+            // The others get as many turns before they fail too.
+            self.tasks.round = Round::default();
             return Look::Stalled;
         }
         Look::Again

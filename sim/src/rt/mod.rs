@@ -115,12 +115,8 @@ pub fn block_on<'a, T>(
     order: Order,
     main: impl AsyncFnOnce(Executor<'a>) -> Result<T>,
 ) -> Result<T> {
-    let lab = verbs.lab().ok_or_else(|| {
-        let cause = Cause::Text("the clock of the device is not that of a simulation".into());
-        Error::new(Verb::Lab, ErrorKind::NotSupported, cause)
-    })?;
-    lab.hold_clock(true)?;
-    let run = Run(Executor::new(lab, order));
+    let hold = Hold::of(verbs)?;
+    let run = Run(Executor::new(hold.0, order));
     let main = pin!(main(run.0.clone()));
     run.0.run(main)
 }
@@ -194,13 +190,32 @@ impl fmt::Debug for Executor<'_> {
     }
 }
 
-/// A run. When it is over, the clock is free.
+/// A run, which drops its tasks at the end.
 struct Run<'a>(Executor<'a>);
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
         self.0.end();
+    }
+}
+
+/// The clock of a simulation, held until this is dropped.
+pub(crate) struct Hold<'a>(&'a dyn Lab);
+
+impl<'a> Hold<'a> {
+    pub(crate) fn of(verbs: &'a dyn Verbs) -> Result<Self> {
+        let lab = verbs.lab().ok_or_else(|| {
+            let cause = Cause::Text("the clock of the device is not that of a simulation".into());
+            Error::new(Verb::Lab, ErrorKind::NotSupported, cause)
+        })?;
+        lab.hold_clock(true)?;
+        Ok(Self(lab))
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
         // Only a second hold is refused.
-        let _ = self.0.0.lab.hold_clock(false);
+        let _ = self.0.hold_clock(false);
     }
 }

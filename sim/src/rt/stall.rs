@@ -65,18 +65,21 @@ impl Executor<'_> {
     }
 }
 
-/// What the tasks of another executor wait for, when none can go on and nothing has been in flight
-/// since some time.
+/// What the tasks of another executor wait for, when none can go on. Nothing has been in flight
+/// since some time, or timers run on without a task.
 #[cfg(feature = "tokio")]
 pub(crate) fn stalled_text(lab: &dyn Lab, since: Duration) -> String {
     let waits = lab.stalled_tasks();
     let mut text = headline(&waits).to_owned();
-    let _ = write!(
-        text,
-        ": no task can go on, and nothing is in flight since {since:?}"
-    );
+    let _ = match lab.next_due() {
+        None => write!(
+            text,
+            ": no task can go on, and nothing is in flight since {since:?}"
+        ),
+        Some(_) => write!(text, ": no task goes on, while timers still run"),
+    };
     for wait in &waits {
-        text += "\n  a task: ";
+        text += "\n  one task or more: ";
         text += &described(wait);
     }
     if waits.is_empty() {

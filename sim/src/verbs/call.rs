@@ -262,10 +262,10 @@ impl Sim {
                 site: fabric.site,
                 is_main: false,
             };
-            if look == Look::Stalled {
+            if look == Look::Stalled && !fabric.closed {
                 fabric.note_endless(&waiting);
             }
-            if fabric.closed || look == Look::Stalled {
+            if look == Look::Stalled || fabric.closed {
                 return Err(self.runtime.stalled(fabric, place, verb, wait_for));
             }
             Ok(fabric.keep_waker(waiting, waker.clone()))

@@ -8,6 +8,7 @@ use futures_core::Stream;
 
 use super::{CompChannel, Completion, Completions, Cq};
 use crate::error::Result;
+use crate::site::{Site, Standing};
 
 /// The completions of a CQ or a channel, one after the other: [`Cq::stream`],
 /// [`CompChannel::stream`]. It ends after the first error.
@@ -19,6 +20,8 @@ pub struct CompletionStream {
     waiting: Option<Waiting>,
     /// Waits for the next batch; `None` after an error.
     next: Option<Box<dyn Fn() -> Waiting + Send + Sync>>,
+    /// Where the program made it.
+    site: Site,
 }
 
 type Waiting = Pin<Box<dyn Future<Output = Result<Completions>> + Send>>;
@@ -28,6 +31,7 @@ impl Cq {
     ///
     /// # Errors
     /// An item is an error of `next`. The stream then ends.
+    #[track_caller]
     pub fn stream(&self) -> CompletionStream {
         let cq = self.clone();
         CompletionStream::new(move || {
@@ -43,6 +47,7 @@ impl CompChannel {
     ///
     /// # Errors
     /// An item is an error of `next`. The stream then ends.
+    #[track_caller]
     pub fn stream(&self) -> CompletionStream {
         let channel = self.clone();
         CompletionStream::new(move || {
@@ -53,11 +58,13 @@ impl CompChannel {
 }
 
 impl CompletionStream {
+    #[track_caller]
     fn new(next: impl Fn() -> Waiting + Send + Sync + 'static) -> Self {
         Self {
             batch: None,
             waiting: None,
             next: Some(Box::new(next)),
+            site: Site::here(),
         }
     }
 }
@@ -67,6 +74,7 @@ impl Stream for CompletionStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
+        let _standing = Standing::at(this.site);
         loop {
             if let Some(completion) = this.batch.as_mut().and_then(Iterator::next) {
                 return Poll::Ready(Some(Ok(completion)));
