@@ -6,7 +6,7 @@ use verbs_api::cm::{CmParam, ConnData, ConnParam, PortSpace};
 use verbs_api::{ErrorKind, Wait};
 
 use super::link::{CmPair, sides};
-use super::refuse::finds_no_listener;
+use super::refuse::{finds_no_listener, refused};
 use crate::failure::{check, check_eq};
 use crate::{Failure, OfRule, Result, Setup, expect_err};
 
@@ -190,17 +190,26 @@ fn no_more_requests_wait_than_the_backlog(setup: &Setup<'_>) -> Result {
     let [server, client] = sides(setup)?;
     let (listener, at) = server.bound(PortSpace::Tcp)?;
     server.cm.listen(listener, BACKLOG as i32).rule(RULE)?;
-    for _ in 0..=BACKLOG {
+    for _ in 0..BACKLOG {
         client.ask(client.routed(PortSpace::Tcp, at)?)?;
         client.no_event(RULE)?;
     }
+    let beyond = client.routed(PortSpace::Tcp, at)?;
+    client.ask(beyond)?;
+    let is_refused = client.is_iwarp()?;
+    if is_refused {
+        refused(&client, beyond, 0, RULE)?;
+    }
+    client.no_event(RULE)?;
     for _ in 0..BACKLOG {
         server.request(listener, RULE)?;
     }
     let late = server.cm.get_cm_event(server.channel, Wait::Poll);
     expect_err(late, ErrorKind::WouldBlock, RULE)?;
-    // It asks again.
-    server.request(listener, RULE)?;
+    if !is_refused {
+        // It asks again.
+        server.request(listener, RULE)?;
+    }
     client.no_event(RULE)?;
     server.no_event(RULE)
 }

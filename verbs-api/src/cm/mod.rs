@@ -166,8 +166,8 @@ pub trait Cm: Send + Sync {
 
     /// Accepts connection requests (`rdma_listen`). An id that is not bound is bound to all
     /// addresses and to a port that is chosen. At most `backlog` requests wait to be read, or 1024
-    /// if `backlog` is not above 0; further requests are dropped, and the peer repeats them
-    /// (CM-27).
+    /// if `backlog` is not above 0; further requests are dropped, and the peer repeats them. On
+    /// iWARP they are refused (CM-27).
     ///
     /// # Errors
     /// `AddressInUse` if another id has the same address and port by [`CmOption::ReuseAddr`].
