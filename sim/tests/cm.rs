@@ -70,6 +70,20 @@ impl Ends {
         client
     }
 
+    /// The client of a new connection to a new listener.
+    fn connected(&self) -> CmId {
+        self.listener();
+        let client = self.client();
+        self.qp(client);
+        self.sim.connect(client, &ConnParam::new()).unwrap();
+        let server = self.expect(CmEventType::ConnectRequest).id;
+        self.qp(server);
+        self.sim.accept(server, &ConnParam::new()).unwrap();
+        self.expect(CmEventType::Established);
+        self.expect(CmEventType::Established);
+        client
+    }
+
     fn state(&self, qp: Qp) -> QpState {
         self.sim
             .query_qp(qp, QpAttrMask::STATE)
@@ -127,15 +141,7 @@ fn a_client_and_a_server_meet_and_part() {
 #[test]
 fn the_end_of_an_iwarp_connection_is_one_event() {
     let ends = Ends::new(SimConfig::new().profile(Profile::SIW));
-    ends.listener();
-    let client = ends.client();
-    ends.qp(client);
-    ends.sim.connect(client, &ConnParam::new()).unwrap();
-    let server = ends.expect(CmEventType::ConnectRequest).id;
-    ends.qp(server);
-    ends.sim.accept(server, &ConnParam::new()).unwrap();
-    ends.expect(CmEventType::Established);
-    ends.expect(CmEventType::Established);
+    let client = ends.connected();
     ends.sim.disconnect(client).unwrap();
     ends.expect(CmEventType::Disconnected);
     ends.expect(CmEventType::Disconnected);
@@ -209,15 +215,7 @@ fn a_rule_fires_one_kind_of_message() {
         let rule = |message| FaultGuard::new(&ends.sim, Fault::drop(filter.cm(message)).nth(1));
         let kinds = [CmMessage::Req, CmMessage::Rep, CmMessage::Mra];
         let rules = kinds.map(|message| rule(message).unwrap());
-        ends.listener();
-        let client = ends.client();
-        ends.qp(client);
-        ends.sim.connect(client, &ConnParam::new()).unwrap();
-        let server = ends.expect(CmEventType::ConnectRequest).id;
-        ends.qp(server);
-        ends.sim.accept(server, &ConnParam::new()).unwrap();
-        ends.expect(CmEventType::Established);
-        ends.expect(CmEventType::Established);
+        ends.connected();
         assert_eq!(rules.each_ref().map(FaultGuard::fired), [1, 1, 0]);
     }
 }
