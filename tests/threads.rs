@@ -366,31 +366,6 @@ fn a_wait_for_a_time_ends_by_the_clock_of_the_machine() {
     sim.ack_cq_events(event.cq, 1).unwrap();
 }
 
-/// Threads that wait for a time are not stuck: only if no other wait can end do they get an error
-/// that nothing can come.
-#[test]
-fn a_thread_that_waits_for_a_time_can_go_on() {
-    let sim = Sim::new(inline());
-    let near = End::open(&sim, "sim0", 1, 64);
-    let wait = |wait| {
-        let error = sim.get_cq_event(near.channel, wait).unwrap_err();
-        error.kind()
-    };
-    let [first, second] = [sim.participate(), sim.participate()];
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let _takes_part = first;
-            assert_eq!(wait(Wait::Forever), ErrorKind::Stalled);
-        });
-        scope.spawn(|| {
-            let _takes_part = second;
-            let time = Wait::For(Duration::from_millis(20));
-            assert_eq!(wait(time), ErrorKind::TimedOut);
-            assert_eq!(wait(time), ErrorKind::TimedOut);
-        });
-    });
-}
-
 /// CQ-POLL-01, CQ-POLL-05: threads that poll one CQ share its completions; each gets those it gets
 /// in order.
 #[test]

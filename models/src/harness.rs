@@ -1,6 +1,7 @@
 //! The parts of a model: one simulated device, queue pairs that lead back to it, threads.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +10,7 @@ use verbs_api::{
     Access, CompChannel, Context, Cq, CqInit, Mr, Pd, Qp, QpInit, QpType, RcParams, RecvWr, SendWr,
     Verbs, Wait, Wc,
 };
-use verbs_sim::{Participant, Sim, SimConfig, Step};
+use verbs_sim::{KnownThread, Sim, SimConfig, Step};
 
 use crate::error::{ModelError, Outcome};
 
@@ -33,9 +34,8 @@ struct Threads {
     /// The threads, in the order of their start.
     names: Vec<String>,
     running: Vec<(String, thread::JoinHandle<()>)>,
-    /// The participating threads, by name. Threads that wait for each other, outside the
-    /// simulation, do not participate.
-    taking_part: Vec<(String, Participant)>,
+    /// The threads that have not ended, as the simulation knows them.
+    known: BTreeMap<String, Arc<KnownThread>>,
     failures: Vec<(String, ModelError)>,
 }
 
@@ -62,9 +62,9 @@ impl Harness {
     /// Runs a model once, and waits for all its threads.
     pub(crate) fn execute(config: SimConfig, body: impl FnOnce(&Self) -> Outcome) -> Execution {
         let harness = Self::new(config).expect("a fresh simulation has all that a harness takes");
-        harness.resume(None);
+        harness.know(BODY).begin();
         harness.run(BODY, || body(&harness));
-        harness.suspend();
+        harness.forget(BODY);
         while let Some((_, thread)) = harness.next_running() {
             // What happened in it has been noted.
             let _ = thread.join();
@@ -144,7 +144,7 @@ impl Harness {
     /// Starts a thread of the model. Its failure is the model's; all threads are waited for.
     ///
     /// A wait for an event or an acknowledgement that cannot come returns an error
-    /// ([`Sim::participate`]), so no thread has to be stopped.
+    /// ([`Sim::threads`]), so no thread has to be stopped.
     pub fn spawn<T, E>(
         &self,
         name: &str,
@@ -165,13 +165,14 @@ impl Harness {
                 "threads of a model have names of their own, and {name} is taken"
             );
             threads.names.push(name.to_owned());
-            let participant = self.sim().participate();
-            threads.taking_part.push((name.to_owned(), participant));
         }
+        let known = self.know(name);
         let (harness, into, own_name) = (self.clone(), value.clone(), name.to_owned());
         let job = move || {
+            known.begin();
+            drop(known);
             *lock(&into) = harness.run(&own_name, || run(&harness));
-            harness.suspend();
+            harness.forget(&own_name);
         };
         let builder = thread::Builder::new().name(name.to_owned());
         #[cfg(loom)]
@@ -222,25 +223,24 @@ impl Harness {
         None
     }
 
-    /// This thread takes no part any more: it has ended, or waits for another one.
-    pub(crate) fn suspend(&self) {
-        let name = self.own_name();
-        let participant = {
-            let mut threads = self.threads();
-            let at = threads
-                .taking_part
-                .iter()
-                .position(|(other, _)| *other == name);
-            at.map(|at| threads.taking_part.swap_remove(at))
-        };
-        drop(participant);
+    /// Makes a thread known to the simulation.
+    fn know(&self, name: &str) -> Arc<KnownThread> {
+        let known = Arc::new(self.sim().known_thread());
+        self.threads().known.insert(name.to_owned(), known.clone());
+        known
     }
 
-    /// This thread takes part again, with the participant that the waking thread created for it.
-    pub(crate) fn resume(&self, participant: Option<Participant>) {
-        let participant = participant.unwrap_or_else(|| self.sim().participate());
+    /// A thread has ended.
+    fn forget(&self, name: &str) {
+        let known = self.threads().known.remove(name);
+        // A waker may keep it.
+        known.iter().for_each(|known| known.end());
+    }
+
+    /// The calling thread, as the simulation knows it.
+    pub(crate) fn own(&self) -> Arc<KnownThread> {
         let name = self.own_name();
-        self.threads().taking_part.push((name, participant));
+        self.threads().known[&name].clone()
     }
 
     fn own_name(&self) -> String {
@@ -248,6 +248,15 @@ impl Harness {
         let threads = self.threads();
         let known = |name: &&str| threads.names.iter().any(|other| other == name);
         thread.name().filter(known).unwrap_or(BODY).to_owned()
+    }
+
+    fn take_running(&self, name: &str) -> Option<thread::JoinHandle<()>> {
+        let mut threads = self.threads();
+        let at = threads
+            .running
+            .iter()
+            .position(|(other, _)| other == name)?;
+        Some(threads.running.remove(at).1)
     }
 
     fn next_running(&self) -> Option<(String, thread::JoinHandle<()>)> {
@@ -277,20 +286,15 @@ impl<T> Thread<T> {
     /// # Errors
     /// It failed.
     pub fn join(self) -> Outcome<T> {
-        let handle = {
-            let mut threads = self.harness.threads();
-            let at = threads
-                .running
-                .iter()
-                .position(|(name, _)| *name == self.name);
-            at.map(|at| threads.running.remove(at).1)
-        };
-        self.harness.suspend();
-        if let Some(handle) = handle {
+        let harness = &self.harness;
+        let other = harness.threads().known.get(&self.name).cloned();
+        if let Some(other) = other {
+            harness.own().join(&other);
+        }
+        if let Some(handle) = harness.take_running(&self.name) {
             // What happened in it has been noted.
             let _ = handle.join();
         }
-        self.harness.resume(None);
         let value = lock(&self.value).take();
         value.ok_or_else(|| ModelError::following(format!("thread {} failed", self.name)))
     }

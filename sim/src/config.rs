@@ -25,10 +25,10 @@ pub enum Mode {
     Stepped,
     /// A posted work request runs as far as it can before the post returns, on all nodes involved.
     /// Any number of threads may call, and one works at a time; waits block. Timers fire only when
-    /// [`Lab::advance`](verbs_api::lab::Lab::advance), `step` or `settle` moves the clock.
-    /// [`Wait::For`](verbs_api::Wait::For) ends after that much time of the machine, while virtual
-    /// time stays. Under a model checker, where no time passes, it ends when `advance` has moved
-    /// the clock that far.
+    /// [`Lab::advance`](verbs_api::lab::Lab::advance), `step` or `settle` moves the clock, or when
+    /// every thread of [`Sim::threads`](crate::Sim::threads) waits.
+    /// Outside of that, [`Wait::For`](verbs_api::Wait::For) ends after that much time of the machine, while virtual
+    /// time stays. Under a model checker it is in virtual time.
     Inline,
     /// Like [`Inline`](Self::Inline), but with the time of the machine. Timers fire on their own,
     /// in a thread that starts with the first opened device and ends with the simulation, and a

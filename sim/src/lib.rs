@@ -113,7 +113,9 @@ pub use diagnosis::{
 pub use network::Network;
 pub use packet::{DropReason, Pcap};
 pub use runtime::Watch;
-pub use verbs::{Annotation, BlockedThread, Misuse, Participant, Sim, Step, WaitGuard, What};
+pub use verbs::{
+    Annotation, BlockedThread, JoinHandle, KnownThread, Misuse, Sim, Step, Threads, WaitGuard, What,
+};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,5 +1,7 @@
 //! The executor on the clock of a simulation: `verbs_sim::rt`.
 
+mod side;
+
 use core::cell::{Cell, RefCell};
 use core::future::{pending, poll_fn};
 use core::pin::pin;
@@ -10,10 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use side::{Side, sim};
 use verbs_api::cm::{ConnParam, PortSpace};
 use verbs_api::lab::{CmMessage, Fault, Lab, PacketFilter};
-use verbs_api::owned::{Cm, CompChannel, Context, Cq, Listener, Mr, Qp, RecvWr, SendWr};
-use verbs_api::{Access, Arm, Error, ErrorKind, QpType, RcParams, Result, Wait, Wc, WcStatus};
+use verbs_api::owned::{Cm, Cq, Listener};
+use verbs_api::{Arm, Error, ErrorKind, QpType, Result, Wait, Wc, WcStatus};
 use verbs_sim::rt::{self, Executor, Order};
 use verbs_sim::{Class, Mode, Sim, SimConfig};
 
@@ -21,45 +24,7 @@ const fn micros(count: u64) -> Duration {
     Duration::from_micros(count)
 }
 
-/// One side of a connection, with a channel of its own.
-struct Side {
-    channel: CompChannel,
-    cq: Cq,
-    qp: Qp,
-    mr: Mr,
-}
-
 impl Side {
-    fn open(sim: &Arc<Sim>, device: &str) -> Result<Self> {
-        let pd = Context::open(sim.clone(), device)?.alloc_pd()?;
-        let channel = pd.context().create_comp_channel()?;
-        let cq = pd.context().cq(64).channel(&channel).create()?;
-        let qp = pd.qp(QpType::Rc, &cq, &cq);
-        let qp = qp.max_send_wr(64).max_recv_wr(64).create()?;
-        let mr = pd.alloc_mr(8, Access::LOCAL_WRITE)?;
-        Ok(Self {
-            channel,
-            cq,
-            qp,
-            mr,
-        })
-    }
-
-    fn pair(sim: &Arc<Sim>) -> Result<[Self; 2]> {
-        let sides = [Self::open(sim, "sim0")?, Self::open(sim, "sim1")?];
-        sides[0].qp.connect_rc(&sides[1].qp, &RcParams::default())?;
-        Ok(sides)
-    }
-
-    fn expect(&self, wr_id: u64) -> Result<()> {
-        let list = [self.mr.sge(..)];
-        Ok(self.qp.post_recv(RecvWr::new(wr_id, &list))?)
-    }
-
-    fn send(&self, wr_id: u64) -> Result<()> {
-        Ok(self.qp.post_send(SendWr::send(wr_id, &[]))?)
-    }
-
     /// Waits until a message has arrived, and skips completions of sends.
     async fn receive(&self) -> Result<u64> {
         loop {
@@ -69,10 +34,6 @@ impl Side {
             }
         }
     }
-}
-
-fn sim() -> Arc<Sim> {
-    Arc::new(Sim::new(SimConfig::new()))
 }
 
 /// What happened, and when.
@@ -103,7 +64,7 @@ async fn server(side: Side, rounds: u64) -> Result<()> {
 
 /// Runs pairs of a client and a server.
 fn ping_pong(order: Order, pairs: u64, rounds: u64) -> Result<Vec<(Duration, String)>> {
-    let (sim, log) = (sim(), Log::default());
+    let (sim, log) = (sim(Mode::Stepped), Log::default());
     let mut sides = Vec::new();
     for _ in 0..pairs {
         sides.push(Side::pair(&sim)?);
@@ -161,7 +122,7 @@ fn stall<T>(result: Result<T>) -> String {
 
 #[test]
 fn a_deadlock_names_each_task_and_what_it_waits_for() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let [near, far] = Side::pair(&sim)?;
     let text = stall(rt::block_on(&*sim, Order::Fifo, async |rt| {
         let client = rt.spawn("client", async move {
@@ -211,7 +172,7 @@ fn a_deadlock_names_each_task_and_what_it_waits_for() -> Result<()> {
 #[test]
 fn a_lost_wakeup_of_a_loop_by_hand_is_found() -> Result<()> {
     for polls_again in [true, false] {
-        let sim = sim();
+        let sim = sim(Mode::Stepped);
         let [near, far] = Side::pair(&sim)?;
         near.expect(7)?;
         far.send(0)?;
@@ -240,7 +201,7 @@ fn a_lost_wakeup_of_a_loop_by_hand_is_found() -> Result<()> {
 /// is over ends no later wait.
 #[test]
 fn a_timeout_is_over_at_its_time() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let [near, far] = Side::pair(&sim)?;
     sim.inject(Fault::drop(PacketFilter::EVERY))?;
     rt::block_on(&*sim, Order::Fifo, async |rt| {
@@ -266,7 +227,7 @@ fn a_timeout_is_over_at_its_time() -> Result<()> {
 fn a_wait_that_is_dropped_loses_nothing() -> Result<()> {
     const MESSAGES: u64 = 60;
     for seed in 0..20 {
-        let sim = sim();
+        let sim = sim(Mode::Stepped);
         let [near, far] = Side::pair(&sim)?;
         for wr_id in 0..MESSAGES {
             near.expect(wr_id)?;
@@ -311,7 +272,7 @@ impl Drop for Dropped {
 /// the run ends: the future of each is dropped, and with it all that it has.
 #[test]
 fn a_task_that_is_aborted_or_left_is_dropped() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let [near, far] = Side::pair(&sim)?;
     let drops = [(); 4].map(|()| Rc::new(Cell::new(false)));
     let [waiting, fresh, own, left] = drops.each_ref().map(|drop| Dropped(drop.clone()));
@@ -357,7 +318,7 @@ fn a_task_that_is_aborted_or_left_is_dropped() -> Result<()> {
 
 #[test]
 fn a_panic_of_a_task_ends_the_run_with_its_name() {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let run = || {
         rt::block_on(&*sim, Order::Fifo, async |rt| {
             let times = rt.clone();
@@ -380,7 +341,7 @@ fn a_panic_of_a_task_ends_the_run_with_its_name() {
 /// In a run neither polls nor waits move the clock, whatever they are of.
 #[test]
 fn a_task_cannot_move_the_clock_by_a_call() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let [near, far] = Side::pair(&sim)?;
     let cm = Cm::new(sim.clone())?;
     let listener = Listener::bind(&cm, PortSpace::Tcp, "10.0.0.1:0".parse().unwrap())?;
@@ -464,7 +425,7 @@ async fn spin_for(rt: &Executor<'_>, cq: &Cq, by_itself: bool) -> Result<Wc> {
 #[test]
 fn tasks_that_spin_take_a_microsecond_for_each_turn() -> Result<()> {
     for by_itself in [false, true] {
-        let sim = sim();
+        let sim = sim(Mode::Stepped);
         let [near, far] = Side::pair(&sim)?;
         far.expect(7)?;
         near.send(0)?;
@@ -525,7 +486,7 @@ fn a_run_in_which_only_timers_fire_ends() -> Result<()> {
 /// CM-29: the first request is lost, and sent again while both sides wait.
 #[test]
 fn client_and_server_meet_by_rdma_cm() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let cm = Cm::new(sim.clone())?;
     let address = "10.0.1.1:7471".parse().unwrap();
     let listener = Listener::bind(&cm, PortSpace::Tcp, address)?;
@@ -568,7 +529,7 @@ fn client_and_server_meet_by_rdma_cm() -> Result<()> {
 /// whenever one of them is woken.
 #[test]
 fn futures_of_several_sources_share_a_task() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let [near, far] = Side::pair(&sim)?;
     near.expect(1)?;
     far.expect(2)?;

@@ -1,14 +1,17 @@
 //! tokio on the clock of a simulation: `verbs_sim::tokio`.
 
+mod side;
+
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
+use side::{Side, sim};
 use tokio::runtime::Builder;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use verbs_api::lab::{Fault, Lab, PacketFilter};
-use verbs_api::owned::{CompChannel, Context, Cq, Qp, RecvWr, SendWr};
-use verbs_api::{Arm, ErrorKind, QpType, RcParams, Result, Wait};
+use verbs_api::owned::SendWr;
+use verbs_api::{Arm, ErrorKind, Result, Wait};
 use verbs_sim::rt::{self, Order};
 use verbs_sim::tokio::block_on;
 use verbs_sim::{Mode, Sim, SimConfig};
@@ -17,37 +20,10 @@ const fn micros(count: u64) -> Duration {
     Duration::from_micros(count)
 }
 
-/// One side of a connection, with a channel of its own.
-#[derive(Clone)]
-struct Side {
-    channel: CompChannel,
-    cq: Cq,
-    qp: Qp,
-}
-
 impl Side {
-    fn open(sim: &Arc<Sim>, device: &str) -> Result<Self> {
-        let pd = Context::open(sim.clone(), device)?.alloc_pd()?;
-        let channel = pd.context().create_comp_channel()?;
-        let cq = pd.context().cq(64).channel(&channel).create()?;
-        let qp = pd.qp(QpType::Rc, &cq, &cq);
-        let qp = qp.max_send_wr(64).max_recv_wr(64).create()?;
-        Ok(Self { channel, cq, qp })
-    }
-
-    fn pair(sim: &Arc<Sim>) -> Result<[Self; 2]> {
-        let sides = [Self::open(sim, "sim0")?, Self::open(sim, "sim1")?];
-        let params = RcParams {
-            timeout: 14,
-            ..RcParams::default()
-        };
-        sides[0].qp.connect_rc(&sides[1].qp, &params)?;
-        Ok(sides)
-    }
-
     /// Sends a message, and waits for its completion.
-    async fn send(&self) -> Result<()> {
-        self.qp.post_send(SendWr::send(1, &[]))?;
+    async fn send_one(&self) -> Result<()> {
+        self.send(1)?;
         self.next().await
     }
 
@@ -56,10 +32,6 @@ impl Side {
         assert_ne!(self.cq.next().await?.count(), 0);
         Ok(())
     }
-}
-
-fn sim() -> Arc<Sim> {
-    Arc::new(Sim::new(SimConfig::new()))
 }
 
 /// The time of tokio since a start, which is that of the simulation whenever a task runs.
@@ -83,9 +55,9 @@ impl Times {
 /// whole millisecond that is not too early. None moves the other.
 #[test]
 fn each_thing_happens_at_its_time() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let [client, server] = Side::pair(&sim)?;
-    (0..3).try_for_each(|_| server.qp.post_recv(RecvWr::new(0, &[])))?;
+    (0..3).try_for_each(|_| server.expect(0))?;
     let seen = block_on(sim.clone(), async {
         let times = Times::start(&sim);
         let ticks = tokio::spawn({
@@ -100,17 +72,17 @@ fn each_thing_happens_at_its_time() -> Result<()> {
             }
         });
         let mut seen = Vec::new();
-        client.send().await?;
+        client.send_one().await?;
         seen.push(times.now());
         // The acknowledgement timeout is 4.096 us * 2^14.
         let lost = Fault::drop(PacketFilter::EVERY.to(1)).nth(1);
         sim.inject(lost)?;
-        client.send().await?;
+        client.send_one().await?;
         seen.push(times.now());
         let ticks = ticks.await.expect("it has not panicked");
         assert_eq!(ticks, [1, 2, 3].map(Duration::from_millis));
         sleep(Duration::from_secs(3600)).await;
-        client.send().await?;
+        client.send_one().await?;
         seen.push(times.now());
         Ok(seen)
     })?;
@@ -136,7 +108,7 @@ impl Draw {
 #[test]
 fn both_clocks_are_one_and_a_run_repeats() -> Result<()> {
     let run = |seed: u64| -> Result<_> {
-        let sim = sim();
+        let sim = sim(Mode::Stepped);
         let pairs = (0..3)
             .map(|_| Side::pair(&sim))
             .collect::<Result<Vec<_>>>()?;
@@ -159,8 +131,8 @@ fn both_clocks_are_one_and_a_run_repeats() -> Result<()> {
                                 wait.await.unwrap_or(Ok(()))?;
                             }
                             _ => {
-                                server.qp.post_recv(RecvWr::new(round, &[]))?;
-                                client.send().await?;
+                                server.expect(round)?;
+                                client.send_one().await?;
                             }
                         }
                         log.lock().unwrap().push((times.now(), number, round));
@@ -188,16 +160,16 @@ fn both_clocks_are_one_and_a_run_repeats() -> Result<()> {
 fn a_program_takes_as_long_as_on_the_other_executor() -> Result<()> {
     async fn program([client, server]: [Side; 2]) -> Result<()> {
         for round in 0..10 {
-            server.qp.post_recv(RecvWr::new(round, &[]))?;
-            client.send().await?;
+            server.expect(round)?;
+            client.send_one().await?;
             server.next().await?;
         }
         Ok(())
     }
-    let own = sim();
+    let own = sim(Mode::Stepped);
     let pair = Side::pair(&own)?;
     rt::block_on(&*own, Order::Fifo, async |_| program(pair).await)?;
-    let of_tokio = sim();
+    let of_tokio = sim(Mode::Stepped);
     let pair = Side::pair(&of_tokio)?;
     block_on(of_tokio.clone(), program(pair))?;
     assert_eq!(own.now(), of_tokio.now());
@@ -217,9 +189,9 @@ fn a_program_takes_as_long_as_on_the_other_executor() -> Result<()> {
 
 #[test]
 fn tasks_that_wait_in_vain_are_named_with_their_queues() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let [client, server] = Side::pair(&sim)?;
-    server.qp.post_recv(RecvWr::new(0, &[]))?;
+    server.expect(0)?;
     let error = block_on(sim.clone(), async {
         // The server's event is lost: the completion comes before it arms the CQ.
         let waits = tokio::spawn(async move {
@@ -227,7 +199,7 @@ fn tasks_that_wait_in_vain_are_named_with_their_queues() -> Result<()> {
             server.cq.req_notify(Arm::NEXT)?;
             server.channel.next_event().await.map(drop)
         });
-        client.send().await?;
+        client.send_one().await?;
         waits.await.expect("it has not panicked")
     });
     let error = error.unwrap_err();
@@ -241,7 +213,10 @@ fn tasks_that_wait_in_vain_are_named_with_their_queues() -> Result<()> {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let nothing = block_on(self::sim(), std::future::pending::<Result<()>>());
+    let nothing = block_on(
+        self::sim(Mode::Stepped),
+        std::future::pending::<Result<()>>(),
+    );
     let text = nothing.unwrap_err().to_string();
     assert!(text.contains("no task waits for something"), "{text}");
     Ok(())
@@ -250,10 +225,10 @@ fn tasks_that_wait_in_vain_are_named_with_their_queues() -> Result<()> {
 /// Retries without an end, and a task that does nothing but sleep, keep no run alive forever.
 #[test]
 fn what_goes_on_without_a_task_ends_the_run() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let [client, _server] = Side::pair(&sim)?;
     // The peer has no receive, and receiver-not-ready is retried without an end.
-    let error = block_on(sim.clone(), client.send()).unwrap_err();
+    let error = block_on(sim.clone(), client.send_one()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stalled);
     assert!(
         error.to_string().contains("while timers still run"),
@@ -276,12 +251,12 @@ fn what_goes_on_without_a_task_ends_the_run() -> Result<()> {
 /// The clock is free after a run, whatever the program keeps of it.
 #[test]
 fn handle_of_a_task_does_not_hold_the_clock() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let [client, server] = Side::pair(&sim)?;
     let _kept = block_on(sim.clone(), async {
         Ok(tokio::spawn(std::future::pending::<()>()))
     })?;
-    server.qp.post_recv(RecvWr::new(0, &[]))?;
+    server.expect(0)?;
     client.qp.post_send(SendWr::send(0, &[]))?;
     assert!(client.cq.wait(Wait::Forever)?.is_some());
     block_on(sim, async { Ok(()) })
@@ -291,9 +266,9 @@ fn handle_of_a_task_does_not_hold_the_clock() -> Result<()> {
 /// would hang.
 #[test]
 fn wait_in_vain_on_a_plain_runtime_is_an_error() -> Result<()> {
-    let sim = sim();
+    let sim = sim(Mode::Stepped);
     let [client, server] = Side::pair(&sim)?;
-    (0..10).try_for_each(|_| server.qp.post_recv(RecvWr::new(0, &[])))?;
+    (0..10).try_for_each(|_| server.expect(0))?;
     let runtime = Builder::new_current_thread().build().unwrap();
     let waits = runtime.block_on(async {
         let waits = tokio::spawn(async move {
@@ -306,7 +281,7 @@ fn wait_in_vain_on_a_plain_runtime_is_an_error() -> Result<()> {
             }
         });
         for _ in 0..10 {
-            client.send().await.unwrap();
+            client.send_one().await.unwrap();
             for _ in 0..50 {
                 tokio::task::yield_now().await;
             }
@@ -328,10 +303,10 @@ fn what_cannot_run_here_is_refused_with_the_reason() -> Result<()> {
         let refused = block_on(verbs.clone(), async { main(verbs) });
         refused.unwrap_err()
     };
-    let nested = refused(sim(), |sim| block_on(sim, async { Ok(()) }));
+    let nested = refused(sim(Mode::Stepped), |sim| block_on(sim, async { Ok(()) }));
     assert_eq!(nested.kind(), ErrorKind::Usage);
     assert!(nested.to_string().contains("within a runtime"), "{nested}");
-    let waits = refused(sim(), |sim| {
+    let waits = refused(sim(Mode::Stepped), |sim| {
         let [client, _] = Side::pair(&sim)?;
         client.cq.wait(Wait::Forever).map(drop)
     });

@@ -6,7 +6,7 @@
 //! | [`Lab`] | the test controls ([`Verbs::lab`]) |
 //! | [`Fault`], [`FaultGuard`] | what goes wrong on purpose |
 //! | [`TraceRecord`], [`TappedPacket`] | what happened |
-//! | [`Stall`], [`LostWakeup`], [`TaskWait`] | why a wait cannot end |
+//! | [`Stall`], [`LostWakeup`], [`WaitReport`], [`TaskWait`] | why a wait cannot end |
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::verbs::Verbs;
 
 pub use crate::fault::{Effect, Fault, FaultGuard, FaultId, Firing, PacketFilter, Shape, When};
 pub use crate::packet::{CmMessage, PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
-pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TaskWait, TimerReport};
+pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TaskWait, TimerReport, WaitReport};
 pub use crate::trace::{TraceEvent, TraceRecord};
 
 /// The test controls of a simulator ([`Verbs::lab`]). Object-safe, like `Verbs`.

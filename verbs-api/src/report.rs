@@ -96,6 +96,8 @@ pub struct Stall {
     pub cqs: Vec<CqReport>,
     /// Timers that still run: not empty if the horizon was the end.
     pub timers: Vec<TimerReport>,
+    /// How each thread of the program waits, a line each, if the simulator knows them all.
+    pub threads: Vec<String>,
 }
 
 impl fmt::Display for Stall {
@@ -122,7 +124,47 @@ impl fmt::Display for Stall {
                 timer.what, timer.of, timer.at
             )?;
         }
-        Ok(())
+        write_lines(f, &self.threads)
+    }
+}
+
+/// Each on a line of its own.
+fn write_lines(f: &mut fmt::Formatter<'_>, lines: &[String]) -> fmt::Result {
+    lines.iter().try_for_each(|line| write!(f, "\n  {line}"))
+}
+
+/// A wait that nothing ends: what it is for, where, and how its CQs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaitReport {
+    /// What it is for, and the state of that.
+    pub stall: Stall,
+    /// The number of the node that has the object. `None` for events of rdma_cm.
+    pub node: Option<u32>,
+    /// Where the program waits, if it is known.
+    pub site: Option<Site>,
+}
+
+impl WaitReport {
+    /// A wait, for backends.
+    pub const fn new(stall: Stall, node: Option<u32>, site: Option<Site>) -> Self {
+        Self { stall, node, site }
+    }
+}
+
+impl fmt::Display for WaitReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.stall.waiting_for)?;
+        if let Some(node) = self.node {
+            write!(f, " of sim{node}")?;
+        }
+        if let Some(site) = self.site {
+            write!(f, " ({site})")?;
+        }
+        if self.stall.channel.is_some() {
+            write!(f, ", {} queued", self.stall.queued_events)?;
+        }
+        self.stall.cqs.iter().try_for_each(|cq| write!(f, "; {cq}"))
     }
 }
 
@@ -130,30 +172,21 @@ impl fmt::Display for Stall {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskWait {
-    /// What they wait for, and the state of that.
-    pub stall: Stall,
-    /// The number of the node that has the source. `None` for events of rdma_cm.
-    pub node: Option<u32>,
-    /// Where the last of them began to wait, if it is known.
-    pub site: Option<Site>,
+    /// What they wait for. The place is that of the last of them.
+    pub wait: WaitReport,
     /// Wakes them.
     pub waker: Waker,
 }
 
 impl TaskWait {
     /// A wait, for backends.
-    pub const fn new(stall: Stall, node: Option<u32>, site: Option<Site>, waker: Waker) -> Self {
-        Self {
-            stall,
-            node,
-            site,
-            waker,
-        }
+    pub const fn new(wait: WaitReport, waker: Waker) -> Self {
+        Self { wait, waker }
     }
 }
 
 /// A thread still waited on a channel when the test declared that no more work would come
-/// ([`Lab::close`](crate::lab::Lab::close)).
+/// ([`Lab::close`](crate::lab::Lab::close)), or when every thread of the program waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostWakeup {
@@ -162,12 +195,25 @@ pub struct LostWakeup {
     /// The CQs attached to it. One that holds unpolled completions and is not armed is the usual
     /// culprit: it was armed too late, or not polled after arming.
     pub cqs: Vec<CqReport>,
+    /// How each thread of the program waits, a line each, if the simulator knows them all.
+    pub threads: Vec<String>,
 }
 
 impl LostWakeup {
     /// A thread that waits on `channel`, for backends.
     pub const fn new(channel: CompChannel, cqs: Vec<CqReport>) -> Self {
-        Self { channel, cqs }
+        let threads = Vec::new();
+        Self {
+            channel,
+            cqs,
+            threads,
+        }
+    }
+
+    /// Says how each thread of the program waits, for backends.
+    #[must_use]
+    pub fn threads(self, threads: Vec<String>) -> Self {
+        Self { threads, ..self }
     }
 }
 
@@ -187,7 +233,7 @@ impl fmt::Display for LostWakeup {
         for cq in &self.cqs {
             write!(f, "; {cq}")?;
         }
-        Ok(())
+        write_lines(f, &self.threads)
     }
 }
 

@@ -44,7 +44,7 @@ impl Fabric {
     }
 
     /// How far polls and tasks that wait move the clock at most.
-    pub(super) fn horizon(&self) -> Time {
+    pub(crate) fn horizon(&self) -> Time {
         self.now().after(self.config.horizon)
     }
 
@@ -61,7 +61,7 @@ impl Fabric {
         }
     }
 
-    pub(super) fn moment(&self) -> Moment {
+    pub(crate) fn moment(&self) -> Moment {
         (self.activity, self.now())
     }
 }

@@ -155,6 +155,11 @@ impl Fabric {
         !self.tasks.woken.is_empty() || !self.tasks.asleep.is_empty()
     }
 
+    /// Whether wakers are to be called once the lock is free.
+    pub(crate) fn are_tasks_woken(&self) -> bool {
+        !self.tasks.woken.is_empty()
+    }
+
     /// Takes the wakers that are to be called once the lock is free.
     #[cold]
     pub(crate) fn take_woken_tasks(&mut self) -> Vec<Waker> {

@@ -103,8 +103,10 @@ struct Wait {
 
 struct Sleeper {
     wakeup: Arc<Condvar>,
-    /// Whether only other threads can end the sleep.
-    needs_others: bool,
+    /// When the sleep ends by the clock of the simulation.
+    end: Option<Time>,
+    /// Whether the simulation knows the thread.
+    is_known: bool,
 }
 
 impl Waits {
@@ -118,12 +120,19 @@ impl Waits {
         &mut self.table.at_mut(wait.index).waiting
     }
 
-    /// Adds a thread that sleeps. Returns what it must wait on, without releasing the lock before.
-    pub(crate) fn sleep(&mut self, waiting: Waiting, needs_others: bool) -> (Id, Arc<Condvar>) {
+    /// Adds a thread that sleeps, until `end` at most. Returns what it must wait on, without
+    /// releasing the lock before.
+    pub(crate) fn sleep(
+        &mut self,
+        waiting: Waiting,
+        end: Option<Time>,
+        is_known: bool,
+    ) -> (Id, Arc<Condvar>) {
         let wakeup = Arc::new(Condvar::new());
         let sleeper = Some(Sleeper {
             wakeup: wakeup.clone(),
-            needs_others,
+            end,
+            is_known,
         });
         let wait = self.table.insert(|_| Wait { waiting, sleeper });
         let asleep = self.asleep.entry(waiting.wait_for.ended_by()).or_default();
@@ -131,23 +140,67 @@ impl Waits {
         (wait, wakeup)
     }
 
-    /// Removes a thread. Returns whether it was counted as one that needs others, and still is.
+    /// Removes a thread. Returns whether it was still asleep: not woken.
     pub(crate) fn remove(&mut self, wait: Id) -> bool {
-        let Wait { waiting, sleeper } = self.table.remove(wait.index);
-        let Some(sleeper) = sleeper else { return false };
-        let wakeup = waiting.wait_for.ended_by();
+        let was_asleep = self.wakes_up(wait.index);
+        self.table.remove(wait.index);
+        was_asleep
+    }
+
+    pub(crate) fn waiting(&self, wait: Id) -> &Waiting {
+        &self.table.at(wait.index).waiting
+    }
+
+    /// Whether a thread sleeps and has not been woken.
+    pub(crate) fn is_asleep(&self, wait: Id) -> bool {
+        let wakeup = self.waiting(wait).wait_for.ended_by();
+        let asleep = self.asleep.get(&wakeup);
+        asleep.is_some_and(|asleep| asleep.contains(&wait.index))
+    }
+
+    /// When the first sleep ends by the clock of the simulation.
+    pub(crate) fn first_end(&self) -> Option<Time> {
+        self.ends().map(|(end, _)| end).min()
+    }
+
+    /// Wakes the threads whose sleep ends by this time. Returns how many of them are known.
+    pub(crate) fn wake_late(&mut self, now: Time) -> u32 {
+        let late: Vec<u32> = self
+            .ends()
+            .filter(|(end, _)| *end <= now)
+            .map(|(_, index)| index)
+            .collect();
+        let woken = late.into_iter().map(|index| {
+            self.wakes_up(index);
+            self.notify(index)
+        });
+        woken.sum()
+    }
+
+    /// The sleeps that end by the clock of the simulation, with their indices.
+    fn ends(&self) -> impl Iterator<Item = (Time, u32)> {
+        let asleep = self.asleep.values().flatten();
+        asleep.filter_map(|index| {
+            let sleeper = self.table.at(*index).sleeper.as_ref()?;
+            Some((sleeper.end?, *index))
+        })
+    }
+
+    /// A thread no longer sleeps. Returns whether it did.
+    fn wakes_up(&mut self, index: u32) -> bool {
+        let wakeup = self.table.at(index).waiting.wait_for.ended_by();
         let Some(asleep) = self.asleep.get_mut(&wakeup) else {
             return false;
         };
-        let place = asleep.iter().position(|index| *index == wait.index);
+        let place = asleep.iter().position(|other| *other == index);
         let was_asleep = place.and_then(|place| asleep.remove(place)).is_some();
         if asleep.is_empty() {
             self.asleep.remove(&wakeup);
         }
-        was_asleep && sleeper.needs_others
+        was_asleep
     }
 
-    /// Wakes the threads that wait for this. Returns how many of them needed others.
+    /// Wakes the threads that wait for this. Returns how many of them are known.
     pub(crate) fn wake(&mut self, wakeup: Wakeup) -> u32 {
         match wakeup {
             Wakeup::Event(channel) => self.wake_one(wakeup) + self.wake_all(Wakeup::Edge(channel)),
@@ -193,7 +246,7 @@ impl Waits {
         let sleeper = self.table.at(index).sleeper.as_ref();
         sleeper.map_or(0, |sleeper| {
             sleeper.wakeup.notify_all();
-            sleeper.needs_others.into()
+            sleeper.is_known.into()
         })
     }
 }
@@ -212,7 +265,7 @@ mod tests {
             site: None,
             is_main: false,
         };
-        waits.sleep(waiting, true).0
+        waits.sleep(waiting, None, true).0
     }
 
     /// An event wakes one of the threads that can read it; what all of them can see wakes all. No

@@ -46,7 +46,7 @@ impl Executor<'_> {
         let mut found = BTreeMap::<u64, Vec<String>>::new();
         for wait in waits {
             for number in ready.woken_by(&wait.waker) {
-                found.entry(number).or_default().push(described(wait));
+                found.entry(number).or_default().push(wait.wait.to_string());
             }
         }
         for (at, waker) in self.0.sleepers.all() {
@@ -80,7 +80,7 @@ pub(crate) fn stalled_text(lab: &dyn Lab, since: Duration) -> String {
     };
     for wait in &waits {
         text += "\n  one task or more: ";
-        text += &described(wait);
+        let _ = write!(text, "{}", wait.wait);
     }
     if waits.is_empty() {
         text += "\n  no task waits for something of the simulation";
@@ -91,27 +91,10 @@ pub(crate) fn stalled_text(lab: &dyn Lab, since: Duration) -> String {
 /// A completion that waits in a CQ, and no event for it: the usual sign of a wrong order of polling
 /// and arming.
 fn headline(waits: &[TaskWait]) -> &'static str {
-    let mut cqs = waits.iter().flat_map(|wait| &wait.stall.cqs);
+    let mut cqs = waits.iter().flat_map(|wait| &wait.wait.stall.cqs);
     if cqs.any(|cq| cq.unpolled > 0) {
         "lost wake-up"
     } else {
         "deadlock"
     }
-}
-
-fn described(wait: &TaskWait) -> String {
-    let mut text = wait.stall.waiting_for.clone();
-    if let Some(node) = wait.node {
-        let _ = write!(text, " of sim{node}");
-    }
-    if let Some(site) = wait.site {
-        let _ = write!(text, " ({site})");
-    }
-    if wait.stall.channel.is_some() {
-        let _ = write!(text, ", {} queued", wait.stall.queued_events);
-    }
-    for cq in &wait.stall.cqs {
-        let _ = write!(text, "; {cq}");
-    }
-    text
 }

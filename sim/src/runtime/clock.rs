@@ -98,7 +98,7 @@ pub(crate) enum Deadline {
     Never,
     /// By the clock of the machine.
     Machine(Instant),
-    /// By the clock of the simulation: a model checker has no other.
+    /// By the clock of the simulation, for known threads: a model checker has no other clock.
     Simulation(Time),
 }
 
@@ -121,9 +121,12 @@ impl Deadline {
         }
     }
 
-    /// Whether the deadline passes without the work of another thread.
-    pub(crate) fn comes_alone(self) -> bool {
-        matches!(self, Self::Machine(_))
+    /// The deadline, if it is by the clock of the simulation.
+    pub(crate) fn virtual_end(self) -> Option<Time> {
+        match self {
+            Self::Simulation(end) => Some(end),
+            Self::Never | Self::Machine(_) => None,
+        }
     }
 
     /// Waits for a wakeup, until the deadline at most.

@@ -2,6 +2,8 @@
 //! thread.
 
 #[cfg_attr(any(), mutants::skip)] // controls of tests
+mod all_wait;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 pub(crate) mod clock;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 pub(crate) mod idle;
@@ -10,6 +12,8 @@ pub(crate) mod roster;
 mod shared;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 pub(crate) mod timer_thread;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
+pub(crate) mod turns;
 mod watch;
 
 pub(crate) use shared::Runtime;

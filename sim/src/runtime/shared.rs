@@ -14,12 +14,12 @@ use verbs_api::{BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result,
 
 use super::clock::{Deadline, RealClock};
 use super::idle::{self, Turn};
-use super::roster::{Roster, Turns};
+use super::roster::{Number, Roster};
+use super::turns::Turns;
 use super::watch::Watch;
 use crate::config::{Mode, SimConfig};
 use crate::device::{
     Answer, EmptyCqs, Refusal, Refused, Wakeup, bad_handle, count_waiter, node_of,
-    waited_for_and_queued,
 };
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::network::Sockets;
@@ -32,7 +32,7 @@ pub(crate) struct Runtime {
     pub(crate) fabric: Mutex<Fabric>,
     /// The CQs that polling finds empty, if polls need not be observed.
     empty: Option<Arc<EmptyCqs>>,
-    /// The threads that take part, if the program registers them.
+    /// The threads that are known, if the program names them.
     pub(crate) roster: Roster,
     /// The turns of threads, if they are traced.
     pub(crate) turns: Option<Turns>,
@@ -90,7 +90,7 @@ impl Runtime {
             return Ok(());
         }
         let text = "this is a second thread, and Mode::Stepped, the default, is for one, whose waits move the clock: \
-                    choose Mode::Inline for a program with threads, or Mode::RealTime if it also relies on timers \
+                    choose Mode::Inline for a program with threads, whose clock Sim::threads moves, or Mode::RealTime \
                     (SimConfig::mode)";
         Err(Refusal::usage(text.to_owned()).by(verb))
     }
@@ -118,7 +118,7 @@ impl Runtime {
     }
 
     #[inline(always)]
-    fn wake(&self, fabric: &mut Fabric) {
+    pub(super) fn wake(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock
             && fabric.schedule.deadlines.is_sooner
             && let Some(time) = fabric.expected()
@@ -131,7 +131,7 @@ impl Runtime {
     }
 
     #[cold]
-    fn pass_on_wakeups(&self, fabric: &mut Fabric) {
+    pub(super) fn pass_on_wakeups(&self, fabric: &mut Fabric) {
         let mut wakeups = mem::take(&mut fabric.wakeups);
         for wakeup in wakeups.drain(..) {
             self.roster.woken(fabric.waits.wake(wakeup));
@@ -144,7 +144,7 @@ impl Runtime {
     /// Wakes what waits for the effects of a call that goes on, before it sleeps. Returns whether
     /// the lock was released for that.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    fn wake_before_sleep(&self, fabric: &mut MutexGuard<'_, Fabric>) -> bool {
+    pub(super) fn wake_before_sleep(&self, fabric: &mut MutexGuard<'_, Fabric>) -> bool {
         self.wake(fabric);
         let (site, woken) = (fabric.site, fabric.take_woken_tasks());
         let are_woken = !woken.is_empty();
@@ -184,6 +184,7 @@ impl Runtime {
             site: fabric.site,
             is_main: false,
         };
+        let known = self.known_thread();
         let mut deadline = None;
         let mut polls = 0;
         loop {
@@ -216,6 +217,9 @@ impl Runtime {
                 }
                 Mode::Inline | Mode::RealTime => {
                     let deadline = *deadline.get_or_insert_with(|| match wait {
+                        Wait::For(time) if known.is_some() => {
+                            Deadline::Simulation(start.after(time))
+                        }
                         Wait::For(time) => Deadline::after(time, start),
                         Wait::Forever | Wait::Poll => Deadline::Never,
                     });
@@ -229,14 +233,20 @@ impl Runtime {
                     if self.exchange_packets(fabric, &mut polls) || self.wake_before_sleep(fabric) {
                         continue;
                     }
-                    self.sleep(fabric, waiting, deadline);
+                    self.sleep(fabric, waiting, deadline, known);
                 }
             }
         }
     }
 
     /// Sleeps until a wakeup of the wait, or its end.
-    fn sleep(&self, fabric: &mut MutexGuard<'_, Fabric>, waiting: Waiting, deadline: Deadline) {
+    fn sleep(
+        &self,
+        fabric: &mut MutexGuard<'_, Fabric>,
+        waiting: Waiting,
+        deadline: Deadline,
+        known: Option<Number>,
+    ) {
         let index = waiting.place;
         let count = |fabric: &mut Fabric, starts| {
             fabric.count_waiting(index, starts);
@@ -254,20 +264,19 @@ impl Runtime {
             }
         };
         count(fabric, true);
-        let needs_others = self.config.mode == Mode::Inline && !deadline.comes_alone();
         // Wakeups come with the lock held: none is missed between the check and the sleep.
-        let (wait, wakeup) = fabric.waits.sleep(waiting, needs_others);
-        if needs_others && self.roster.sleeps() {
-            // This was the last thread that could have made progress.
-            self.close_idle(fabric);
-        } else {
+        let (wait, wakeup) = fabric
+            .waits
+            .sleep(waiting, deadline.virtual_end(), known.is_some());
+        if known.is_none_or(|thread| self.known_sleeps(fabric, thread, wait)) {
             deadline.wait(&wakeup, fabric);
         }
         self.tell_time(fabric);
         self.note_turn(fabric);
         fabric.site = waiting.site;
-        if fabric.waits.remove(wait) {
-            self.roster.woken(1);
+        let was_asleep = fabric.waits.remove(wait);
+        if let Some(thread) = known {
+            self.roster.awake(thread, !was_asleep);
         }
         count(fabric, false);
     }
@@ -296,9 +305,11 @@ impl Runtime {
         let mut stall = Self::stall(fabric, place, wait_for);
         let cause = match stall.channel {
             Some(channel) if fabric.closed => {
-                Cause::LostWakeup(Box::new(LostWakeup::new(channel, stall.cqs)))
+                let lost = LostWakeup::new(channel, stall.cqs).threads(self.roster.stall());
+                Cause::LostWakeup(Box::new(lost))
             }
             _ => {
+                stall.threads = self.roster.stall();
                 if !fabric.closed && !wait_for.needs_other_thread() {
                     stall.timers = fabric.timers();
                 }
@@ -377,9 +388,9 @@ impl Runtime {
         }
     }
 
-    /// Counts an empty poll. In real time, other threads get a turn from time to time.
+    /// Counts an empty poll. Other threads get a turn from time to time, if any can end the polls.
     pub(crate) fn count_empty_poll(&self) {
-        if self.clock.is_some() {
+        if self.clock.is_some() || self.roster.knows_any() {
             match idle::count_empty_poll() {
                 Turn::Own => {}
                 turn => self.yield_or_poll(turn),
@@ -406,34 +417,6 @@ impl Runtime {
             }
             result
         })
-    }
-
-    /// Closes a simulation in which every thread sleeps.
-    ///
-    /// # Panics
-    /// If one of the threads should have been woken. Closing would hide this defect of the
-    /// simulator.
-    pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
-        for node in 0..self.config.nodes {
-            let missed = waited_for_and_queued(&fabric.node(node).device.cqs.channels);
-            assert!(
-                missed.is_none(),
-                "no thread was woken for an event on {missed:?}"
-            );
-        }
-        let missed = waited_for_and_queued(&fabric.cm_bridge.manager.channels.table);
-        assert!(
-            missed.is_none(),
-            "no thread was woken for an event on {missed:?}"
-        );
-        self.close(fabric);
-    }
-
-    /// Closes the simulation: no more work will come, and every wait returns.
-    pub(crate) fn close(&self, fabric: &mut Fabric) {
-        fabric.closed = true;
-        fabric.wakeups.push(Wakeup::Anything);
-        self.pass_on_wakeups(fabric);
     }
 
     /// Does everything that is due by now, in real time.

@@ -383,9 +383,10 @@ impl Sim {
 
     /// In virtual time, moves the clock for a program that polls and finds nothing.
     pub(crate) fn make_progress(&self, fabric: &mut Fabric, node: u32, cq: Cq) {
-        // In the other modes the clock does not depend on polls.
         if self.runtime.config.mode == Mode::Stepped {
             fabric.empty_poll(node, cq);
+        } else if self.runtime.known_thread().is_some() {
+            self.runtime.known_polls(fabric, cq);
         }
     }
 }

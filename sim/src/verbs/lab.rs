@@ -15,10 +15,8 @@ use verbs_api::{
 use super::sim::Sim;
 use crate::config::Mode;
 use crate::device::{Answer, Refusal, Refused, in_range, invalid};
-use crate::diagnosis::is_own;
 use crate::fabric::Fabric;
 use crate::node::Node;
-use crate::runtime::Runtime;
 use crate::time::Time;
 
 /// Numbers the fault rules of all simulations. No decision and no output of a run depends on it.
@@ -91,15 +89,11 @@ impl Lab for Sim {
     }
 
     fn stalled_tasks(&self) -> Vec<TaskWait> {
-        let nodes = self.runtime.config.nodes;
         self.runtime.with(|fabric| {
             let waits = fabric.waiting_tasks().into_iter();
             let stalled = waits.map(|(waker, waiting)| {
                 fabric.note_endless(&waiting);
-                let stall = Runtime::stall(fabric, waiting.place, waiting.wait_for);
-                let node = Some(waiting.place).filter(|node| *node < nodes);
-                let site = waiting.site.filter(|site| !is_own(site));
-                TaskWait::new(stall, node, site, waker)
+                TaskWait::new(self.runtime.report(fabric, &waiting), waker)
             });
             stalled.collect()
         })

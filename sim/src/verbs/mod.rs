@@ -10,6 +10,8 @@ mod lab;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod model;
 mod sim;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
+mod threads;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod trace_args;
 mod view;
@@ -17,5 +19,6 @@ mod view;
 mod watch;
 
 pub use diagnose::{Annotation, BlockedThread, Misuse, WaitGuard};
-pub use model::{Participant, Step, What};
+pub use model::{Step, What};
 pub use sim::Sim;
+pub use threads::{JoinHandle, KnownThread, Threads};

@@ -1,32 +1,13 @@
 //! Functions of a simulation for models of concurrent programs, in addition to verbs.
 
-use std::sync::Arc;
-
 use verbs_api::lab::{Lab, TraceRecord};
 use verbs_api::{Cause, CompChannel, ErrorKind, Result, Verb, Wait};
 
 use super::sim::Sim;
 use crate::device::{EventQueue, Refusal};
 use crate::fabric::WaitFor;
-use crate::runtime::Runtime;
 
 impl Sim {
-    /// Adds a thread to the simulation until the value is dropped. Call it before the thread
-    /// starts, and move the value into the thread.
-    ///
-    /// When every participating thread waits for an event or an acknowledgement, none can come any
-    /// more. The simulation is then closed as by [`Lab::close`], and each wait returns `LostWakeup`
-    /// or `Stalled`. So a program that hangs learns where, whatever the order of its threads. A
-    /// bounded wait ends by itself, and counts only under a model checker. A thread that waits for
-    /// something else, such as the end of another thread, should not count during that time. Only
-    /// for [`Mode::Inline`](crate::Mode::Inline); no effect in other modes.
-    pub fn participate(&self) -> Participant {
-        self.runtime.roster.enter();
-        Participant {
-            runtime: self.runtime.clone(),
-        }
-    }
-
     /// The actions of each thread, in order. Recorded only if
     /// [`SimConfig::trace_threads`](crate::SimConfig::trace_threads) is on.
     pub fn thread_trace(&self) -> Vec<Step> {
@@ -76,21 +57,6 @@ impl Sim {
             }
             Err(Refusal::new(ErrorKind::WouldBlock, Cause::Unspecified))
         })
-    }
-}
-
-/// A thread that participates in a simulation: [`Sim::participate`].
-#[derive(Debug)]
-#[must_use = "dropping it says that the thread takes no part any more"]
-pub struct Participant {
-    runtime: Arc<Runtime>,
-}
-
-impl Drop for Participant {
-    fn drop(&mut self) {
-        if self.runtime.roster.leave() {
-            self.runtime.with(|fabric| self.runtime.close_idle(fabric));
-        }
     }
 }
 

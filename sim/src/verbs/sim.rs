@@ -205,8 +205,8 @@ impl Verbs for Sim {
     #[inline]
     #[track_caller]
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
-        // Model checkers must see each poll as a step.
-        if !CHECKED && self.runtime.is_empty(cq) {
+        // Model checkers must see each poll as a step, and polls of known threads move the clock.
+        if !CHECKED && self.runtime.is_empty(cq) && self.runtime.known_thread().is_none() {
             self.runtime.count_empty_poll();
             return Ok(0);
         }

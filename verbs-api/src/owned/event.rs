@@ -6,6 +6,7 @@ use super::tasks::from_here;
 use super::{Context, Cq, Qp, Srq, XrcRecvQp};
 use crate::error::{ErrorKind, Result};
 use crate::event::{self, AsyncEventType};
+use crate::site::{Site, Standing};
 use crate::verbs::Wait;
 
 /// An asynchronous event that was read. It is acknowledged when it is dropped, and until then holds
@@ -59,7 +60,9 @@ impl Context {
     ///
     /// # Errors
     /// In the simulator `Stalled` if nothing can bring an event any more.
+    #[track_caller]
     pub fn get_async_event(&self, wait: Wait) -> Result<Option<AsyncEvent>> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.verbs();
         loop {
             let Some(raw) = in_time(verbs.get_async_event(self.handle(), wait))? else {

@@ -7,6 +7,7 @@ use super::event::in_time;
 use super::tasks::from_here;
 use super::{CompChannel, Completions, Cq};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
+use crate::site::{Site, Standing};
 use crate::verbs::Wait;
 
 impl Cq {
@@ -37,7 +38,9 @@ impl Cq {
     /// # Errors
     /// In the simulator `Stalled` if nothing can bring a completion any more. `Invalid` without a
     /// channel, `Usage` if other CQs are on it. Those of polling and arming.
+    #[track_caller]
     pub fn wait(&self, wait: Wait) -> Result<Option<Completions>> {
+        let _standing = Standing::at(Site::here());
         let channel = self.own_channel()?;
         loop {
             if let Some(completions) = look(self)? {
@@ -124,7 +127,9 @@ impl CompChannel {
     /// # Errors
     /// The errors of [`get_event`](Self::get_event), of polling and of arming. After the error of
     /// one CQ the next call goes on with the others.
+    #[track_caller]
     pub fn wait(&self, wait: Wait) -> Result<Option<Completions>> {
+        let _standing = Standing::at(Site::here());
         loop {
             while let Some(cq) = self.next_listed() {
                 cq.unlisted();
@@ -177,7 +182,9 @@ impl CompChannel {
     ///
     /// # Errors
     /// In the simulator `Stalled` if nothing can bring an event any more.
+    #[track_caller]
     pub fn get_event(&self, wait: Wait) -> Result<Option<CqEvent>> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.context().verbs();
         loop {
             let Some(event) = in_time(verbs.get_cq_event(self.handle(), wait))? else {

@@ -79,7 +79,9 @@ impl Resolving {
     /// # Errors
     /// `TimedOut` and others, with the event, if there is no route; `Invalid` after the route or an
     /// error came.
+    #[track_caller]
     pub fn wait(&mut self, wait: Wait) -> Result<Option<Route>> {
+        let _standing = Standing::at(Site::here());
         let id = self.id()?.clone();
         while let Some(event) = id.get_event(wait)? {
             let verb = match event.event {

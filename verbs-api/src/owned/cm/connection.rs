@@ -68,7 +68,9 @@ impl Connection {
     /// `ConnectionRefused` if the peer has refused, `TimedOut` if it does not answer, and others.
     /// The error's cause is the event ([`Cause::CmEvent`](crate::Cause::CmEvent)), with the peer's
     /// private data. In the simulator `Stalled` if no event can come any more.
+    #[track_caller]
     pub fn established(&self, wait: Wait) -> Result<Option<CmParam>> {
+        let _standing = Standing::at(Site::here());
         self.until(wait, |known| {
             let ended = known.ended.clone();
             match (&known.established, ended) {
@@ -111,7 +113,9 @@ impl Connection {
     ///
     /// # Errors
     /// In the simulator `Stalled` if no event can come any more.
+    #[track_caller]
     pub fn disconnected(&self, wait: Wait) -> Result<Option<CmEvent>> {
+        let _standing = Standing::at(Site::here());
         self.until(wait, |known| known.ended.clone().map(Ok))
     }
 

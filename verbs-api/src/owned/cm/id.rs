@@ -155,7 +155,9 @@ impl CmId {
     ///
     /// # Errors
     /// What the network says, with the event.
+    #[track_caller]
     pub fn joined(&self, wait: Wait) -> Result<Option<UdData>> {
+        let _standing = Standing::at(Site::here());
         while let Some(event) = self.get_event(wait)? {
             match (event.event, event.param) {
                 (CmEventType::MulticastJoin, CmParam::Ud(data)) => return Ok(Some(data)),
@@ -194,7 +196,9 @@ impl CmId {
     ///
     /// # Errors
     /// In the simulator `Stalled` if nothing can bring an event any more.
+    #[track_caller]
     pub fn get_event(&self, wait: Wait) -> Result<Option<CmEvent>> {
+        let _standing = Standing::at(Site::here());
         let raw = self.cm().raw();
         let event = in_time(raw.get_cm_event(self.0.channel, wait))?;
         if let Some(event) = &event {

@@ -41,7 +41,9 @@ impl Listener {
     /// # Errors
     /// `NoDevice` if the device is dead; `TooManyFiles`, and the request is refused; in the
     /// simulator `Stalled` if nothing can bring a request any more.
+    #[track_caller]
     pub fn get_request(&self, wait: Wait) -> Result<Option<Request>> {
+        let _standing = Standing::at(Site::here());
         while let Some(event) = self.get_event(wait)? {
             match event.event {
                 CmEventType::ConnectRequest => {
