@@ -289,8 +289,9 @@ settings! {
     #[cfg(feature = "network")]
     patience: Duration = Duration::from_secs(30);
 
-    /// How far `settle`, or in stepped mode an unbounded wait, may move the clock before it counts
-    /// as a stall. Default: 120 s.
+    /// How far `settle`, an unbounded wait in stepped mode, or the threads of
+    /// [`Sim::threads`](crate::Sim::threads) that wait may move the clock before it counts as a
+    /// stall. Default: 120 s.
     horizon: Duration = Duration::from_secs(120);
 }
 

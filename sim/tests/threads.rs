@@ -2,7 +2,10 @@
 
 mod side;
 
+use core::pin::pin;
+use core::task::Waker;
 use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -203,6 +206,67 @@ fn a_thread_that_polls_gets_to_each_timer() -> Result<()> {
     })?
 }
 
+/// Polls move the clock on the fast path too, but never past a message that has arrived; a bounded
+/// wait ends by its own time, although it polls twice before.
+#[test]
+fn a_thread_that_polls_does_not_end_the_waits_of_others_early() -> Result<()> {
+    const SOON: Duration = Duration::from_millis(1);
+    for _ in 0..50 {
+        let sim = sim(Mode::Inline);
+        let [client, server] = pair(&sim);
+        sim.threads(|threads| {
+            let polls = || loop {
+                if let Some(wc) = server.cq.poll().unwrap().next() {
+                    break wc;
+                }
+            };
+            let asks = threads.spawn("asks", || {
+                assert!(client.cq.wait(Wait::For(SOON)).unwrap().is_none());
+                client.exchange(1, true);
+            });
+            assert!(polls().opcode.is_recv());
+            server.send(0).unwrap();
+            asks.join().unwrap();
+        })?;
+        assert_eq!(sim.now(), SOON);
+        sim.inject(Fault::drop(PacketFilter::EVERY.to(1)).nth(1))?;
+        server.expect(1)?;
+        client.send(1)?;
+        let early =
+            sim.threads(|_| client.cq.wait(Wait::For(SOON)).map(|found| found.is_none()))?;
+        assert!(early?, "the message is sent again later");
+        assert_eq!(sim.now(), 2 * SOON);
+    }
+    Ok(())
+}
+
+/// Retries without end reach the horizon, and the error reports that.
+#[test]
+fn a_stall_at_the_horizon_is_called_that() -> Result<()> {
+    let sim = sim(Mode::Inline);
+    let [client, server] = Side::pair(&sim)?;
+    client.send(0)?;
+    let error = sim.threads(|_| server.cq.wait(Wait::Forever).map(drop).unwrap_err())?;
+    let text = error.to_string();
+    assert!(
+        text.ends_with("the horizon is reached while timers still run"),
+        "{text}"
+    );
+    Ok(())
+}
+
+/// A waker that is not used any more does not keep the clock from moving.
+#[test]
+fn a_stale_waker_does_not_stop_the_clock() -> Result<()> {
+    let sim = sim(Mode::Inline);
+    let [client, server] = pair(&sim);
+    let mut context = core::task::Context::from_waker(Waker::noop());
+    assert!(pin!(client.cq.next()).poll(&mut context).is_pending());
+    sim.inject(Fault::drop(PacketFilter::EVERY.to(1)).nth(1))?;
+    client.send(0)?;
+    sim.threads(|_| server.receive().map(drop))?
+}
+
 /// Nothing is called a deadlock while a thread that can go on has not begun, waits for the end of
 /// one that has just ended, or waits for a channel of std.
 #[test]
@@ -235,7 +299,7 @@ fn a_thread_that_can_go_on_keeps_the_others_from_an_error() -> Result<()> {
     Ok(())
 }
 
-/// A panic of a thread ends it, and the waits of the others.
+/// A panic of a thread ends it, and the waits of the others. After the scope, calls wait again.
 #[test]
 fn a_thread_that_panics_has_ended() -> Result<()> {
     let sim = sim(Mode::Inline);
@@ -248,7 +312,17 @@ fn a_thread_that_panics_has_ended() -> Result<()> {
         let error = server.receive().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Stalled);
         panics.join().unwrap_err();
-    })
+    })?;
+    let scope = || sim.threads(|_| server.receive().unwrap());
+    catch_unwind(AssertUnwindSafe(scope)).unwrap_err();
+    let waited = sim.threads(|_| {
+        server
+            .cq
+            .wait(Wait::For(TIMEOUT))
+            .map(|found| found.is_none())
+    });
+    assert!(waited??);
+    Ok(())
 }
 
 /// In real time the threads run by the clock of the machine.

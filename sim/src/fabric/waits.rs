@@ -158,6 +158,17 @@ impl Waits {
         asleep.is_some_and(|asleep| asleep.contains(&wait.index))
     }
 
+    /// Whether a thread that the simulation does not know sleeps, or does not know yet that it is
+    /// woken.
+    pub(crate) fn has_unknown(&self) -> bool {
+        let mut waits = self.table.iter();
+        waits.any(|(_, wait)| {
+            wait.sleeper
+                .as_ref()
+                .is_some_and(|sleeper| !sleeper.is_known)
+        })
+    }
+
     /// When the first sleep ends by the clock of the simulation.
     pub(crate) fn first_end(&self) -> Option<Time> {
         self.ends().map(|(end, _)| end).min()

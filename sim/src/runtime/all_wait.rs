@@ -31,28 +31,41 @@ impl Runtime {
     ) -> bool {
         self.roster.set(thread, State::Asleep(wait));
         self.pass_time(fabric);
-        // Tasks that it woke must run before this thread sleeps.
-        self.wake_before_sleep(fabric);
+        // Tasks that it woke run before this thread sleeps. Those of a stale waker do nothing.
+        while self.wake_before_sleep(fabric) {
+            self.pass_time(fabric);
+        }
         fabric.waits.is_asleep(wait)
     }
 
     /// A known thread polls a CQ and finds nothing.
-    pub(crate) fn known_polls(&self, fabric: &mut Fabric, cq: Cq) {
-        self.roster.polled(cq, fabric.moment());
-        self.pass_time(fabric);
+    pub(crate) fn known_polls(&self, fabric: &mut Fabric, node: u32, cq: Cq) {
+        let now = fabric.moment();
+        let look = fabric.node_mut(node).device.cqs.look_mut(cq);
+        // A poll after arming is part of the one before: the thread is about to wait.
+        if look.begin(now).is_some() {
+            self.roster.polled(cq, now);
+            self.pass_time(fabric);
+        }
     }
 
     /// A known thread waits for something else, or has ended.
     pub(crate) fn known_stops(&self) {
         // A model checker sees the lock as a step.
-        if self.roster.all_may_wait() {
-            self.with(|fabric| self.pass_time(fabric));
+        while self.roster.all_may_wait() {
+            let any_woken = self.with(|fabric| {
+                self.pass_time(fabric);
+                fabric.are_tasks_woken()
+            });
+            if !any_woken {
+                return;
+            }
         }
     }
 
     /// If every known thread waits, does what is due next until one of them can go on. Bounded
     /// waits end by this clock.
-    pub(crate) fn pass_time(&self, fabric: &mut Fabric) {
+    pub(super) fn pass_time(&self, fabric: &mut Fabric) {
         let horizon = fabric.horizon();
         while self.roster.all_wait(fabric.moment()) && !fabric.are_tasks_woken() {
             let end = fabric.waits.first_end();
@@ -64,18 +77,31 @@ impl Runtime {
             } else if self.roster.any_polls(fabric.moment()) {
                 // It decides itself how long it polls.
                 return;
+            } else if fabric.closed {
+                // A thread that is suspended is not woken by that.
+                return;
             } else {
-                return self.close_idle(fabric);
+                self.close_idle(fabric);
             }
         }
     }
 
-    /// Closes a simulation in which every known thread waits, and nothing is left to happen.
+    /// Closes a simulation in which every known thread waits, and nothing is left to happen before
+    /// the horizon.
     ///
     /// # Panics
     /// If one of the threads should have been woken. Closing would hide this defect of the
     /// simulator.
     fn close_idle(&self, fabric: &mut Fabric) {
+        if !fabric.waits.has_unknown() {
+            self.check_wakeups(fabric);
+        }
+        let threads = self.describe_threads(fabric);
+        self.roster.keep_stall(threads);
+        self.close(fabric);
+    }
+
+    fn check_wakeups(&self, fabric: &Fabric) {
         for node in 0..self.config.nodes {
             let missed = waited_for_and_queued(&fabric.node(node).device.cqs.channels);
             assert!(
@@ -88,8 +114,6 @@ impl Runtime {
             missed.is_none(),
             "no thread was woken for an event on {missed:?}"
         );
-        self.roster.keep_stall(self.describe_threads(fabric));
-        self.close(fabric);
     }
 
     /// How each known thread waits, a line each, and a finding of the diagnosis for each wait.
@@ -110,7 +134,11 @@ impl Runtime {
             };
             name + &waits
         });
-        described.collect()
+        let mut described: Vec<_> = described.collect();
+        if !described.is_empty() && fabric.next_step_at().is_some() {
+            described.push("the horizon is reached while timers still run".to_owned());
+        }
+        described
     }
 
     /// The state of a wait that nothing ends.

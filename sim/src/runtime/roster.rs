@@ -24,6 +24,8 @@ pub(crate) struct Number(u32);
 #[derive(Default)]
 pub(crate) struct Roster {
     knows_any: AtomicBool,
+    /// A scope of threads is open.
+    is_open: AtomicBool,
     threads: Mutex<Threads>,
 }
 
@@ -41,7 +43,7 @@ struct Threads {
 }
 
 struct Thread {
-    name: String,
+    name: Option<String>,
     state: State,
 }
 
@@ -72,6 +74,18 @@ impl Roster {
         self.knows_any.load(Ordering::Relaxed)
     }
 
+    /// Opens a scope. Returns whether none was open, and no thread was known.
+    pub(crate) fn open(&self) -> bool {
+        !self.knows_any() && !self.is_open.swap(true, Ordering::Relaxed)
+    }
+
+    /// Closes the scope. Returns whether nothing was left to happen in it.
+    pub(crate) fn close(&self) -> bool {
+        let was_stalled = self.threads.lock().stall.take().is_some();
+        self.is_open.store(false, Ordering::Relaxed);
+        was_stalled
+    }
+
     /// The calling thread, if it is known.
     pub(crate) fn present(&self) -> Option<Number> {
         if !self.knows_any() {
@@ -81,7 +95,7 @@ impl Roster {
     }
 
     /// Adds a thread, which runs from now on.
-    pub(crate) fn add(&self, name: String) -> Number {
+    pub(crate) fn add(&self, name: Option<String>) -> Number {
         let mut threads = self.threads.lock();
         threads.added += 1;
         let number = Number(threads.added);
@@ -97,17 +111,18 @@ impl Roster {
         self.threads.lock().by_id.insert(this_thread(), number);
     }
 
-    /// Removes a thread. One that waits for its end runs again.
+    /// Removes a thread. Those that wait for its end run again.
     pub(crate) fn end(&self, number: Number) {
         let mut threads = self.threads.lock();
         // It does not poll any more either.
         threads.set(number, State::Suspended);
         threads.by_number.remove(&number);
         threads.by_id.retain(|_, other| *other != number);
-        let mut others = threads.by_number.iter();
-        let joins = others.find(|(_, other)| other.state == State::Joins(number));
-        if let Some((&joins, _)) = joins {
-            threads.set(joins, State::Runs);
+        let others = threads.by_number.iter();
+        let joins = others.filter(|(_, other)| other.state == State::Joins(number));
+        let joins: Vec<Number> = joins.map(|(number, _)| *number).collect();
+        for number in joins {
+            threads.set(number, State::Runs);
         }
         let knows_any = !threads.by_number.is_empty();
         self.knows_any.store(knows_any, Ordering::Relaxed);
@@ -185,17 +200,16 @@ impl Roster {
     pub(crate) fn named(&self) -> Vec<(String, State)> {
         let threads = self.threads.lock();
         let named = threads.by_number.values();
-        let named = named.filter(|thread| !thread.name.is_empty());
-        named
-            .map(|thread| (thread.name.clone(), thread.state))
-            .collect()
+        let named = named.filter_map(|thread| Some((thread.name.clone()?, thread.state)));
+        named.collect()
     }
 
     /// The name of a thread that has not ended.
     pub(crate) fn name(&self, number: Number) -> String {
         let threads = self.threads.lock();
         let thread = threads.by_number.get(&number);
-        thread.map(|thread| thread.name.clone()).unwrap_or_default()
+        let name = thread.and_then(|thread| thread.name.clone());
+        name.unwrap_or_default()
     }
 
     /// Keeps how every thread waits, now that nothing is left to happen.
@@ -207,18 +221,14 @@ impl Roster {
     pub(crate) fn stall(&self) -> Vec<String> {
         self.threads.lock().stall.clone().unwrap_or_default()
     }
-
-    /// Forgets that nothing was left to happen. Returns whether it was so.
-    pub(crate) fn forget_stall(&self) -> bool {
-        self.threads.lock().stall.take().is_some()
-    }
 }
 
 impl Threads {
     /// Whether all wait, if this number of them polls.
     fn all_wait(&self, polling: u32) -> bool {
         let mut threads = self.by_number.values();
-        let mut any_sleeps = || threads.any(|thread| matches!(thread.state, State::Asleep(_)));
+        let mut any_sleeps =
+            || threads.any(|thread| matches!(thread.state, State::Asleep(_) | State::Suspended));
         self.running == polling && (polling > 0 || any_sleeps())
     }
 

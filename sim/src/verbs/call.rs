@@ -321,6 +321,10 @@ impl Sim {
             // No fault rule and no trace observes the call.
             if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
                 let count = fabric.poll_cq(node, cq, wc);
+                match count {
+                    Ok(0) if !wc.is_empty() => self.make_progress(fabric, node, cq),
+                    _ => fabric.activity += 1,
+                }
                 return self.answer(fabric, node, verb, count);
             }
             self.check_call(fabric, node, verb).by(verb)?;
@@ -386,7 +390,7 @@ impl Sim {
         if self.runtime.config.mode == Mode::Stepped {
             fabric.empty_poll(node, cq);
         } else if self.runtime.known_thread().is_some() {
-            self.runtime.known_polls(fabric, cq);
+            self.runtime.known_polls(fabric, node, cq);
         }
     }
 }

@@ -291,6 +291,7 @@ impl Verbs for Sim {
         let node = self.node(Verb::PostSend, qp)?;
         self.runtime.with(|fabric| {
             let done = fabric.fast_path().send(node, qp, list);
+            fabric.activity += 1;
             if done == list.len() && done > 0 {
                 Ok(())
             } else {
@@ -307,6 +308,7 @@ impl Verbs for Sim {
         let node = self.node(verb, qp)?;
         self.runtime.with(|fabric| {
             if fabric.fast_path().send_batch(node, qp, list, end) {
+                fabric.activity += 1;
                 return Ok(());
             }
             self.traced(fabric, node, verb, args, |fabric| {

@@ -19,11 +19,13 @@ impl Sim {
     /// The clock moves when every thread waits: in a verb, for the end of another thread
     /// ([`JoinHandle::join`]), or in a loop that polls a CQ and finds nothing. Then the next packet
     /// arrives, the next timer fires, or the first bounded wait ends. So a lost packet is sent
-    /// again, and [`Wait::For`](verbs_api::Wait::For) is in virtual time. If nothing is left to
-    /// happen, each wait returns an error of kind `Stalled`, which names every thread, the line at
-    /// which it waits, and the state of its CQs. [`diagnose`](Self::diagnose) reports these waits
-    /// too. The threads go on with their errors, and every further wait fails at once; after the
-    /// scope calls wait again.
+    /// again, and [`Wait::For`](verbs_api::Wait::For) is in virtual time.
+    ///
+    /// If nothing is left to happen within [`SimConfig::horizon`](crate::SimConfig::horizon), each
+    /// wait returns an error of kind `Stalled`, which names every thread, the line at which it
+    /// waits, and the state of its CQs. [`diagnose`](Self::diagnose) reports these waits too. The
+    /// threads go on with their errors, and every further wait fails at once, with the same lines;
+    /// after the scope calls wait again.
     ///
     /// The simulation is in [`Mode::Inline`](crate::Mode::Inline). The order in which the threads
     /// run is the system's. In [`Mode::RealTime`](crate::Mode::RealTime) the threads run too, but
@@ -33,7 +35,9 @@ impl Sim {
     /// A thread that waits for something else, such as a lock, a channel of std or a future, counts
     /// as one that runs: the clock stands still then. A loop that looks for events with
     /// [`Wait::Poll`](verbs_api::Wait::Poll) counts as running too. A thread that polls an empty CQ
-    /// forever keeps the others from an error.
+    /// forever keeps the others from an error. One that has polled a CQ twice since anything
+    /// happened counts as waiting, also while it does something else. Threads outside of the scope
+    /// must not use the simulation: what they do may come after an error.
     ///
     /// ```
     /// use core::time::Duration;
@@ -71,24 +75,20 @@ impl Sim {
         &self,
         body: impl for<'scope> FnOnce(&Threads<'scope, 'env>) -> R,
     ) -> Result<R> {
-        self.check_scope()?;
+        let _scope = self.open_scope()?;
         let runtime = &self.runtime;
-        let result = thread::scope(|scope| {
+        Ok(thread::scope(|scope| {
             let own = thread::current().name().unwrap_or("main").to_owned();
-            let own = KnownThread::new(runtime, own);
+            let own = KnownThread::new(runtime, Some(own));
             own.begin();
             body(&Threads {
                 scope,
                 runtime: runtime.clone(),
             })
-        });
-        if runtime.roster.forget_stall() {
-            runtime.with(|fabric| fabric.closed = false);
-        }
-        Ok(result)
+        }))
     }
 
-    fn check_scope(&self) -> Result<()> {
+    fn open_scope(&self) -> Result<OpenScope<'_>> {
         let (kind, text) = match self.runtime.config.mode {
             _ if CHECKED => (
                 ErrorKind::NotSupported,
@@ -98,11 +98,11 @@ impl Sim {
                 ErrorKind::Usage,
                 "Mode::Stepped, the default, is for one thread: choose Mode::Inline (SimConfig::mode)",
             ),
-            _ if self.runtime.roster.knows_any() => (
+            _ if !self.runtime.roster.open() => (
                 ErrorKind::Usage,
                 "the threads of this simulation are in such a scope already",
             ),
-            Mode::Inline | Mode::RealTime => return Ok(()),
+            Mode::Inline | Mode::RealTime => return Ok(OpenScope(&self.runtime)),
         };
         Err(Error::new(Verb::Lab, kind, Cause::Text(text.into())))
     }
@@ -112,7 +112,18 @@ impl Sim {
     /// has the rules. Call it before the thread starts, and while another known thread runs:
     /// otherwise those that wait may seem to be all.
     pub fn known_thread(&self) -> KnownThread {
-        KnownThread::new(&self.runtime, String::new())
+        KnownThread::new(&self.runtime, None)
+    }
+}
+
+/// A scope that is open. After it, also after a panic, calls wait again.
+struct OpenScope<'s>(&'s Runtime);
+
+impl Drop for OpenScope<'_> {
+    fn drop(&mut self) {
+        if self.0.roster.close() {
+            self.0.with(|fabric| fabric.closed = false);
+        }
     }
 }
 
@@ -146,7 +157,7 @@ impl<'scope> Threads<'scope, '_> {
         name: &str,
         run: impl FnOnce() -> T + Send + 'scope,
     ) -> JoinHandle<'scope, T> {
-        let known = KnownThread::new(&self.runtime, name.to_owned());
+        let known = KnownThread::new(&self.runtime, Some(name.to_owned()));
         let number = known.number;
         let job = move || {
             known.begin();
@@ -199,7 +210,7 @@ pub struct KnownThread {
 }
 
 impl KnownThread {
-    fn new(runtime: &Arc<Runtime>, name: String) -> Self {
+    fn new(runtime: &Arc<Runtime>, name: Option<String>) -> Self {
         let number = runtime.roster.add(name);
         let runtime = runtime.clone();
         Self { runtime, number }
@@ -210,7 +221,7 @@ impl KnownThread {
         self.runtime.roster.begin(self.number);
     }
 
-    /// The thread has ended, though the value may live on.
+    /// The thread, which calls this itself, has ended, though the value may live on.
     pub fn end(&self) {
         self.runtime.roster.end(self.number);
         self.runtime.known_stops();
@@ -236,7 +247,8 @@ impl KnownThread {
         self.runtime.known_stops();
     }
 
-    /// That wait is over. The thread that ends it calls this, before it waits itself.
+    /// The wait after [`suspend`](Self::suspend) is over. The thread that ends it calls this, before
+    /// it waits itself.
     pub fn resume(&self) {
         self.runtime.roster.set(self.number, State::Runs);
     }
