@@ -12,8 +12,8 @@ from client import Failed, cm, debian, says, tcp
 NAME, ORIGIN, IS_SHORT = "stopped peers", "Debian", True
 PORT = 18515
 PAUSE = 5
-# What a client has written when both sides are at work: the head of the table of results, which follows the last
-# exchange by TCP.
+# What a client has written when both sides are at work. The head of the table of results follows
+# the last exchange by TCP.
 AT_WORK = {"ib_write_bw": "#bytes", "ucmatose": "connecting"}
 
 
