@@ -26,8 +26,8 @@ pub enum Mode {
     /// A posted work request runs as far as it can before the post returns, on all nodes involved.
     /// Any number of threads may call, and one works at a time; waits block. Timers fire only when
     /// [`Lab::advance`](verbs_api::lab::Lab::advance), `step` or `settle` moves the clock, or when
-    /// every thread of [`Sim::threads`](crate::Sim::threads) waits.
-    /// Outside of that, [`Wait::For`](verbs_api::Wait::For) ends after that much time of the machine, while virtual
+    /// every thread of [`Sim::threads`](crate::Sim::threads) waits. Outside of that,
+    /// [`Wait::For`](verbs_api::Wait::For) ends after that much time of the machine, while virtual
     /// time stays. Under a model checker it is in virtual time.
     Inline,
     /// Like [`Inline`](Self::Inline), but with the time of the machine. Timers fire on their own,

@@ -161,6 +161,18 @@ fn what_stays_unread_does_not_stop_time() {
     }
 }
 
+/// Posts that are refused, here by a full queue, change nothing and do not hold time back.
+#[test]
+fn posts_that_are_refused_do_not_stop_time() {
+    let parties = Parties::new();
+    let waiting = parties.post_lost();
+    let post = || parties.lost.post_send(SendWr::send(0, &[]));
+    while post().is_ok() {}
+    let [(_, poll), ..] = LOOKS;
+    let polls = parties.polls_until_failure(waiting, poll, || drop(post().unwrap_err()));
+    assert!(polls < 50, "{polls} polls");
+}
+
 /// A party that never rests, and needs no time for what it does, does not stop it either.
 #[test]
 fn work_that_takes_no_time_does_not_stop_time() {

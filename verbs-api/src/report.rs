@@ -209,12 +209,6 @@ impl LostWakeup {
             threads,
         }
     }
-
-    /// Says how each thread of the program waits, for backends.
-    #[must_use]
-    pub fn threads(self, threads: Vec<String>) -> Self {
-        Self { threads, ..self }
-    }
 }
 
 impl fmt::Display for LostWakeup {

@@ -39,14 +39,20 @@ impl Runtime {
     }
 
     /// A known thread polls a CQ and finds nothing.
-    pub(crate) fn known_polls(&self, fabric: &mut Fabric, node: u32, cq: Cq) {
+    pub(crate) fn known_polls(&self, fabric: &mut Fabric, thread: Number, node: u32, cq: Cq) {
         let now = fabric.moment();
         let look = fabric.node_mut(node).device.cqs.look_mut(cq);
         // A poll after arming is part of the one before: the thread is about to wait.
         if look.begin(now).is_some() {
-            self.roster.polled(cq, now);
+            self.roster.polled(thread, cq, now);
             self.pass_time(fabric);
         }
+    }
+
+    /// A known thread waits for the end of another one.
+    pub(crate) fn known_joins(&self, thread: Number, other: Number) {
+        self.roster.join(thread, other);
+        self.known_stops();
     }
 
     /// A known thread waits for something else, or has ended.
@@ -66,9 +72,8 @@ impl Runtime {
     /// If every known thread waits, does what is due next until one of them can go on. Bounded
     /// waits end by this clock.
     pub(super) fn pass_time(&self, fabric: &mut Fabric) {
-        let horizon = fabric.horizon();
+        let (horizon, end) = (fabric.horizon(), fabric.waits.first_end());
         while self.roster.all_wait(fabric.moment()) && !fabric.are_tasks_woken() {
-            let end = fabric.waits.first_end();
             if fabric.step(end.unwrap_or(horizon)) {
                 self.wake(fabric);
             } else if let Some(end) = end {

@@ -63,9 +63,9 @@ pub(crate) enum State {
 #[derive(Default)]
 struct EmptyPolls {
     at: Moment,
-    cqs: HashMap<ThreadId, Vec<Cq>>,
+    cqs: BTreeMap<Number, Vec<Cq>>,
     /// Threads that have polled a CQ twice. What they wait for has not happened.
-    still: Vec<ThreadId>,
+    still: Vec<Number>,
 }
 
 impl Roster {
@@ -157,8 +157,8 @@ impl Roster {
         }
     }
 
-    /// Notes that the calling thread has polled a CQ and has found nothing.
-    pub(crate) fn polled(&self, cq: Cq, at: Moment) {
+    /// Notes that a thread has polled a CQ and has found nothing.
+    pub(crate) fn polled(&self, thread: Number, cq: Cq, at: Moment) {
         let mut threads = self.threads.lock();
         let EmptyPolls {
             at: last,
@@ -169,7 +169,6 @@ impl Roster {
             cqs.clear();
             still.clear();
         }
-        let thread = this_thread();
         let polled = cqs.entry(thread).or_default();
         if !polled.contains(&cq) {
             polled.push(cq);
@@ -240,9 +239,7 @@ impl Threads {
         let runs = state == State::Runs;
         self.running = self.running + u32::from(runs) - u32::from(ran);
         if !runs {
-            self.polls
-                .still
-                .retain(|id| self.by_id.get(id) != Some(&number));
+            self.polls.still.retain(|other| *other != number);
         }
     }
 }

@@ -303,13 +303,14 @@ impl Runtime {
         wait_for: WaitFor,
     ) -> Error {
         let mut stall = Self::stall(fabric, place, wait_for);
+        stall.threads = self.roster.stall();
         let cause = match stall.channel {
             Some(channel) if fabric.closed => {
-                let lost = LostWakeup::new(channel, stall.cqs).threads(self.roster.stall());
+                let mut lost = LostWakeup::new(channel, stall.cqs);
+                lost.threads = stall.threads;
                 Cause::LostWakeup(Box::new(lost))
             }
             _ => {
-                stall.threads = self.roster.stall();
                 if !fabric.closed && !wait_for.needs_other_thread() {
                     stall.timers = fabric.timers();
                 }

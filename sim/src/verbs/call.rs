@@ -319,31 +319,24 @@ impl Sim {
         let node = self.node(verb, cq)?;
         let count = self.runtime.call(verb, |fabric| {
             // No fault rule and no trace observes the call.
-            if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
-                let count = fabric.poll_cq(node, cq, wc);
-                match count {
-                    Ok(0) if !wc.is_empty() => self.make_progress(fabric, node, cq),
-                    _ => fabric.activity += 1,
-                }
-                return self.answer(fabric, node, verb, count);
+            let is_unobserved = fabric.direct.is_allowed && !fabric.node(node).device.base.dead;
+            if !is_unobserved {
+                self.check_call(fabric, node, verb).by(verb)?;
             }
-            self.check_call(fabric, node, verb).by(verb)?;
             let count = fabric.poll_cq(node, cq, wc);
-            if matches!(count, Ok(1..)) {
-                fabric.activity += 1;
-            }
-            if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
-                return self.answer(fabric, node, verb, count);
-            }
-            if count == Ok(0) {
+            match count {
+                Ok(1..) => fabric.activity += 1,
                 // A poll without room does not wait for a completion.
-                if !wc.is_empty() {
-                    self.make_progress(fabric, node, cq);
-                }
-                // The trace shows an empty poll only if it shows threads.
-                if !self.runtime.config.trace_threads {
-                    return Ok(0);
-                }
+                Ok(0) if !wc.is_empty() => self.make_progress(fabric, node, cq),
+                _ => {}
+            }
+            // The trace shows an empty poll only if it shows threads.
+            let is_shown = match count {
+                Ok(0) => self.runtime.config.trace_threads,
+                _ => self.is_traced(fabric),
+            };
+            if is_unobserved || !is_shown {
+                return self.answer(fabric, node, verb, count);
             }
             let args = || format!("{cq}, {}", wc.len());
             self.traced(fabric, node, verb, args, |_| count)
@@ -389,8 +382,8 @@ impl Sim {
     pub(crate) fn make_progress(&self, fabric: &mut Fabric, node: u32, cq: Cq) {
         if self.runtime.config.mode == Mode::Stepped {
             fabric.empty_poll(node, cq);
-        } else if self.runtime.known_thread().is_some() {
-            self.runtime.known_polls(fabric, node, cq);
+        } else if let Some(thread) = self.runtime.known_thread() {
+            self.runtime.known_polls(fabric, thread, node, cq);
         }
     }
 }

@@ -291,12 +291,14 @@ impl Verbs for Sim {
         let node = self.node(Verb::PostSend, qp)?;
         self.runtime.with(|fabric| {
             let done = fabric.fast_path().send(node, qp, list);
-            fabric.activity += 1;
-            if done == list.len() && done > 0 {
-                Ok(())
-            } else {
-                self.post_packets(fabric, node, qp, list, done)
+            // A post that is refused changes nothing.
+            if done > 0 {
+                fabric.activity += 1;
+                if done == list.len() {
+                    return Ok(());
+                }
             }
+            self.post_packets(fabric, node, qp, list, done)
         })
     }
 

@@ -193,8 +193,7 @@ impl<T> JoinHandle<'_, T> {
     /// The payload of the thread's panic.
     pub fn join(self) -> thread::Result<T> {
         if let Some(own) = self.runtime.known_thread() {
-            self.runtime.roster.join(own, self.number);
-            self.runtime.known_stops();
+            self.runtime.known_joins(own, self.number);
         }
         // The end of the thread makes this one run again.
         self.handle.join()
@@ -229,8 +228,7 @@ impl KnownThread {
 
     /// The thread waits for the end of another one.
     pub fn join(&self, other: &Self) {
-        self.runtime.roster.join(self.number, other.number);
-        self.runtime.known_stops();
+        self.runtime.known_joins(self.number, other.number);
     }
 
     /// The thread waits for something outside of the simulation, which only another known thread
