@@ -62,11 +62,14 @@ const REST: Duration = Duration::from_millis(1);
 /// A machine, and the address of its replica.
 type Host = (Cm, SocketAddr);
 
-/// Three machines of a simulation.
+/// The machines of a simulation, with one device each.
+const HOSTS: [(&str, u32); REPLICAS] = [("ada", 1), ("bob", 1), ("eve", 1)];
+
+/// A simulation's machines.
 fn simulated(lab: &dyn Lab) -> Result<[Host; REPLICAS]> {
-    let host = |node: u8| {
-        let address = SocketAddr::from(([10, 0, node, 1], 7471));
-        Ok::<_, verbs_api::Error>((Cm::new(lab.host(node.into())?)?, address))
+    let host = |number: usize| {
+        let address = SocketAddr::from(([10, 0, number as u8, 1], 7471));
+        Ok::<_, verbs_api::Error>((Cm::new(lab.host(HOSTS[number].0)?)?, address))
     };
     Ok([host(0)?, host(1)?, host(2)?])
 }
@@ -135,8 +138,7 @@ fn real_time(hosts: [Host; REPLICAS]) -> Result<[Log; REPLICAS]> {
 }
 
 fn main() -> Result<()> {
-    let sim =
-        |mode| Arc::new(Sim::new(SimConfig::new().nodes(REPLICAS as u32).mode(mode)).strict());
+    let sim = |mode| Arc::new(Sim::new(SimConfig::new().hosts(&HOSTS).mode(mode)).strict());
     let logs = match env::args().nth(1).as_deref() {
         None => {
             let sim = sim(Mode::Stepped);
@@ -215,7 +217,7 @@ mod tests {
     /// The program takes an executor, and does not notice which.
     #[test]
     fn every_executor_runs_the_store() -> Result<()> {
-        let sim = || Arc::new(Sim::new(SimConfig::new().nodes(REPLICAS as u32)).strict());
+        let sim = || Arc::new(Sim::new(SimConfig::new().hosts(&HOSTS)).strict());
         let own = sim();
         let hosts = simulated(&*own)?;
         let program = async |rt| run(rt, hosts, None, |_, _, _| ()).await;
@@ -223,7 +225,7 @@ mod tests {
         let of_tokio = sim();
         let hosts = simulated(&*of_tokio)?;
         let of_tokio = verbs_sim::tokio::block_on(of_tokio, on_tokio(hosts, None))?;
-        let config = SimConfig::new().nodes(REPLICAS as u32);
+        let config = SimConfig::new().hosts(&HOSTS);
         let real = real_time(simulated(&Sim::new(config.mode(Mode::RealTime)))?)?;
         for logs in [own, of_tokio, real] {
             assert_eq!(logs.map(|log| log.borrow().len()), [7; REPLICAS]);

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-use verbs_api::lab::{Fault, FaultGuard};
+use verbs_api::lab::Partition;
 use verbs_explore::{Exploration, World};
 use verbs_sim::rt::{self, Order};
 use verbs_sim::{SimConfig, Suppressions};
 
 use crate::store::{Bug, Entry, Log, REPLICAS};
-use crate::{run, simulated};
+use crate::{HOSTS, run, simulated};
 
 pub(crate) const BUGS: [Bug; 5] = [
     Bug::LostWakeup,
@@ -45,11 +45,11 @@ pub(crate) fn keeps_its_promises(
         if let Order::Seed(seed) = order {
             let cut = rt.clone();
             drop(rt.spawn("partition", async move {
-                let (from, to) = ((seed % 3) as u32, (seed / 3 % 3) as u32);
+                let [(host, _), (other, _)] = [seed % 3, seed / 3 % 3].map(|at| HOSTS[at as usize]);
                 cut.sleep(Duration::from_micros(seed % 50 * 70)).await;
-                let link = FaultGuard::new(lab, Fault::link_down(from).peer(to));
+                let partition = Partition::new(lab, host, other).expect("both exist");
                 cut.sleep(Duration::from_secs(seed % 4 * 5)).await;
-                drop(link);
+                drop(partition);
             }));
         }
         run(rt, hosts, bug, acked).await
@@ -69,7 +69,7 @@ pub(crate) fn keeps_its_promises(
 }
 
 pub(crate) fn exploration() -> Exploration {
-    let config = SimConfig::new().nodes(REPLICAS as u32);
+    let config = SimConfig::new().hosts(&HOSTS);
     let exploration = Exploration::new("store").config(config);
     exploration.strict(Suppressions::default())
 }

@@ -21,15 +21,15 @@ fn client_gets_through(world: &World) -> Result<()> {
     let verbs = world.verbs();
     let order = Order::Seed(world.seed());
     rt::block_on(&*verbs, order, async |rt| {
-        let server = || Ok::<_, Error>(serve(rt.clone(), world.lab().host(1)?));
+        let server = || Ok::<_, Error>(serve(rt.clone(), world.lab().host("sim1")?));
         let serving = rt.spawn("server", server()?);
-        let client = world.lab().host(0)?;
+        let client = world.lab().host("sim0")?;
         let sending = rt.spawn("client", send_all(rt.clone(), client));
         rt.sleep(MS * (world.seed() % 40) as u32 / 4).await;
-        world.lab().crash(1)?;
+        world.lab().crash("sim1")?;
         serving.abort();
         rt.sleep(5 * MS).await;
-        world.lab().restart(1)?;
+        world.lab().restart("sim1")?;
         drop(rt.spawn("server", server()?));
         sending.await
     })

@@ -7,6 +7,7 @@ use verbs_api::behavior::Behavior;
 use verbs_api::profile::{DeviceLimits, Profile, Reported};
 use verbs_api::{Capabilities, Ece, LinkLayer, OdpCaps};
 
+use crate::hosts::Hosts;
 use crate::network::Network;
 use crate::packet::Pcap;
 use crate::subnet::{self, Subnet};
@@ -91,6 +92,27 @@ settings! {
     nodes: u32 = 2, by nodes(nodes: u32) {
         assert!(nodes >= 1 && nodes <= 0xffff, "1 to 65,535 nodes");
         nodes
+    };
+
+    /// The machines that the nodes are in, for [`Lab::host`](verbs_api::lab::Lab::host): the name of
+    /// each, and the number of its nodes, in the order of the nodes. [`nodes`](Self::nodes) then has
+    /// no effect. Default: each node is a machine, with the name of its device.
+    ///
+    /// ```
+    /// use verbs_api::{Verbs, lab::Lab};
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let sim = Sim::new(SimConfig::new().hosts(&[("client", 1), ("server", 2)]));
+    /// let devices = sim.host("server")?.devices()?;
+    /// let names: Vec<_> = devices.into_iter().map(|device| device.name).collect();
+    /// assert_eq!(names, ["sim1", "sim2"]);
+    /// # Ok::<(), verbs_api::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Without hosts, with one that has no node, and with more than 65,535 nodes.
+    hosts: Hosts = Hosts::BY_NODE, by hosts(hosts: &'static [(&'static str, u32)]) {
+        Hosts::new(hosts)
     };
 
     /// The number of ports of each node, 1 to 250. Every port reaches every other. Default: 1.

@@ -78,6 +78,7 @@ mod equivalence;
 #[cfg(test)]
 mod exhaustive;
 mod fabric;
+mod hosts;
 mod memory;
 #[cfg_attr(not(feature = "network"), path = "network/none.rs")]
 #[cfg_attr(any(), mutants::skip)] // the suite does not run on a network

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, ConnParam, PortSpace};
-use verbs_api::lab::{Fault, Lab, PacketFilter};
+use verbs_api::lab::{Fault, Lab, PacketFilter, Partition};
 use verbs_api::owned::{self, Listener};
 use verbs_api::{Cq, CqInit, ErrorKind, QpInit, QpType, RecvWr, SendWr, Verbs, Wait, Wc, WcStatus};
 use verbs_sim::rt::{self, Order};
@@ -24,8 +24,8 @@ struct Host {
 }
 
 impl Host {
-    fn new(sim: &Sim, node: u32) -> Self {
-        let sim = sim.host(node).unwrap();
+    fn new(sim: &Sim, name: &str) -> Self {
+        let sim = sim.host(name).unwrap();
         let channel = sim.cm().unwrap().create_event_channel().unwrap();
         Self { sim, channel }
     }
@@ -104,7 +104,7 @@ impl Host {
 
 fn three() -> (Sim, [Host; 3]) {
     let sim = Sim::new(SimConfig::new().nodes(3));
-    let hosts = [0, 1, 2].map(|node| Host::new(&sim, node));
+    let hosts = ["sim0", "sim1", "sim2"].map(|name| Host::new(&sim, name));
     (sim, hosts)
 }
 
@@ -120,7 +120,67 @@ fn a_host_has_its_own_device_and_addresses_only() {
     let error = host.cm().bind_addr(host.id(), service(0)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddressNotAvailable);
     host.cm().bind_addr(host.id(), service(1)).unwrap();
-    assert!(sim.host(3).is_err());
+    let error = sim.host("sim3").map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(
+        error.to_string().contains("there are sim0, sim1, sim2"),
+        "{error}"
+    );
+}
+
+/// Hosts with names, one of which has two devices.
+const NAMED: &[(&str, u32)] = &[("client", 1), ("server", 2)];
+
+#[test]
+fn a_host_with_two_devices_has_the_addresses_of_both_and_crashes_with_both() {
+    let sim = Sim::new(SimConfig::new().hosts(NAMED));
+    assert_eq!(sim.nodes_of("server").unwrap(), 1..3);
+    let [client, server] = ["client", "server"].map(|name| Host::new(&sim, name));
+    assert_eq!(server.sim.devices().unwrap().len(), 2);
+    assert!(sim.host("sim0").is_err(), "that is not its name");
+    server.listen();
+    for node in [1, 2] {
+        client.connect(service(node));
+        let request = server.next();
+        assert_eq!(request.event, CmEventType::ConnectRequest);
+        assert_eq!(server.device_of(request.id), u32::from(node));
+    }
+    sim.crash("server").unwrap();
+    for device in ["sim1", "sim2"] {
+        let refused = sim.open_device(device).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NoDevice);
+    }
+    sim.restart("server").unwrap();
+    let server = Host::new(&sim, "server");
+    server.listen();
+    client.connect(service(2));
+    assert_eq!(server.next().event, CmEventType::ConnectRequest);
+}
+
+#[test]
+fn a_partition_of_hosts_has_all_their_links_and_loses_packets_or_keeps_them() {
+    for keeps in [false, true] {
+        let sim = Sim::new(SimConfig::new().hosts(NAMED));
+        let [client, server] = ["client", "server"].map(|name| Host::new(&sim, name));
+        server.listen();
+        let partition = if keeps {
+            Partition::holding(&sim, "client", "server").unwrap()
+        } else {
+            Partition::new(&sim, "server", "client").unwrap()
+        };
+        let [(first, _), (second, _)] = [1, 2].map(|node| client.connect(service(node)));
+        sim.advance(SECOND).unwrap();
+        let event = server.cm().get_cm_event(server.channel, Wait::Poll);
+        assert!(event.is_err(), "nothing arrives");
+        let repaired = sim.now();
+        drop(partition);
+        for id in [first, second] {
+            assert_eq!(server.next().event, CmEventType::ConnectRequest, "{id}");
+        }
+        // What was lost is sent again after a while, and what was kept is there at once.
+        let took = sim.now() - repaired;
+        assert_eq!(took < SECOND, keeps, "{took:?}");
+    }
 }
 
 #[test]
@@ -201,12 +261,12 @@ fn peers_of_a_crashed_host_see_silence_at_each_step_of_a_connection() {
         let (sim, [client, server, _]) = three();
         server.listen();
         if step == Step::Nothing {
-            sim.crash(1).unwrap();
+            sim.crash("sim1").unwrap();
         }
         let (id, cq) = client.connect(service(1));
         if step == Step::Requested {
             // The request is on its way.
-            sim.crash(1).unwrap();
+            sim.crash("sim1").unwrap();
         }
         if step < Step::Accepted {
             assert_eq!(client.next().event, CmEventType::Unreachable, "{step:?}");
@@ -215,16 +275,16 @@ fn peers_of_a_crashed_host_see_silence_at_each_step_of_a_connection() {
         let (_, served) = server.accept();
         if step == Step::Accepted {
             // The answer is on its way, and the client's confirmation is lost.
-            sim.crash(1).unwrap();
+            sim.crash("sim1").unwrap();
         }
         assert_eq!(client.next().event, CmEventType::Established, "{step:?}");
         if step == Step::Idle {
             assert_eq!(server.next().event, CmEventType::Established);
-            sim.crash(1).unwrap();
+            sim.crash("sim1").unwrap();
         }
         client.post_send(id);
         if step == Step::Sending {
-            sim.crash(1).unwrap();
+            sim.crash("sim1").unwrap();
         }
         assert_eq!(client.status(cq), WcStatus::RetryExcErr, "{step:?}");
         // Its handles are refused, and so is all that is new.
@@ -248,14 +308,14 @@ fn a_host_that_starts_again_serves_at_its_address_and_knows_nothing_of_before() 
     let (old, old_cq) = client.connect(service(1));
     server.accept();
     assert_eq!(client.next().event, CmEventType::Established);
-    sim.crash(1).unwrap();
-    assert_eq!(sim.crash(1).unwrap_err().kind(), ErrorKind::Invalid);
-    sim.restart(1).unwrap();
-    assert_eq!(sim.restart(1).unwrap_err().kind(), ErrorKind::Invalid);
+    sim.crash("sim1").unwrap();
+    assert_eq!(sim.crash("sim1").unwrap_err().kind(), ErrorKind::Invalid);
+    sim.restart("sim1").unwrap();
+    assert_eq!(sim.restart("sim1").unwrap_err().kind(), ErrorKind::Invalid);
     // A program that did not start its service yet refuses.
     client.connect(service(1));
     assert_eq!(client.next().event, CmEventType::Rejected);
-    let server = Host::new(&sim, 1);
+    let server = Host::new(&sim, "sim1");
     assert_eq!(
         sim.live(server.sim.open_device("sim1").unwrap())
             .unwrap()
@@ -278,7 +338,7 @@ fn a_host_that_starts_again_serves_at_its_address_and_knows_nothing_of_before() 
 #[test]
 fn a_task_that_waits_on_a_host_that_crashes_learns_of_it() {
     let sim = Arc::new(Sim::new(SimConfig::new()));
-    let host = sim.host(1).unwrap();
+    let host = sim.host("sim1").unwrap();
     let cm = owned::Cm::new(host).unwrap();
     let listener = Listener::bind(&cm, PortSpace::Tcp, service(1)).unwrap();
     let error = rt::block_on(&*sim, Order::Fifo, async |rt| {
@@ -287,7 +347,7 @@ fn a_task_that_waits_on_a_host_that_crashes_learns_of_it() {
             async move { listener.next_request().await.map(drop) },
         );
         rt.sleep(SECOND).await;
-        sim.crash(1)?;
+        sim.crash("sim1")?;
         Ok(waiting.await)
     });
     assert_eq!(error.unwrap().unwrap_err().kind(), ErrorKind::Invalid);

@@ -316,6 +316,48 @@ fn a_task_that_is_aborted_or_left_is_dropped() -> Result<()> {
     Ok(())
 }
 
+/// Its device takes a message. A timeout that ends in between is over when the task is resumed.
+#[test]
+fn a_task_that_is_paused_does_nothing_while_its_device_goes_on() -> Result<()> {
+    let sim = sim(Mode::Stepped);
+    let [near, far] = Side::pair(&sim)?;
+    rt::block_on(&*sim, Order::Fifo, async |rt| {
+        far.expect(7)?;
+        let of_task = rt.clone();
+        let task = rt.spawn("server", async move {
+            let late = of_task.timeout(micros(100), pending::<()>()).await;
+            assert_eq!(late, None);
+            Ok::<_, Error>((of_task.now(), far.receive().await?))
+        });
+        rt.sleep(micros(1)).await;
+        task.pause();
+        near.send(1)?;
+        rt.sleep(Duration::from_secs(1)).await;
+        let sent = near.cq.next().await?.next().expect("there is one");
+        assert_eq!(sent.status, WcStatus::Success);
+        task.resume();
+        assert_eq!(task.await?, (Duration::from_secs(1) + micros(1), 7));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_run_that_waits_for_a_paused_task_ends_with_an_error() {
+    let sim = sim(Mode::Stepped);
+    let error = rt::block_on(&*sim, Order::Fifo, async |rt| {
+        let of_task = rt.clone();
+        let task = rt.spawn("server", async move { of_task.sleep(micros(5)).await });
+        rt.yield_now().await;
+        task.pause();
+        task.pause();
+        rt.sleep(micros(50)).await;
+        task.await;
+        Ok(())
+    });
+    let text = stall(error);
+    assert!(text.contains("server, since 0ns: paused"), "{text}");
+}
+
 #[test]
 fn a_panic_of_a_task_ends_the_run_with_its_name() {
     let sim = sim(Mode::Stepped);

@@ -695,6 +695,61 @@ impl fmt::Debug for FaultGuard<'_> {
     }
 }
 
+/// Two hosts that do not reach each other as long as this lives: all links between their nodes are
+/// down. Their packets are lost, so peers notice by their retries.
+///
+/// ```no_run
+/// # use verbs_api::lab::{Lab, Partition};
+/// # use verbs_api::Result;
+/// # fn example(lab: &dyn Lab) -> Result<()> {
+/// let partition = Partition::new(lab, "client", "server")?;
+/// // ... a program runs ...
+/// drop(partition); // They reach each other again.
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "the hosts reach each other when it is dropped"]
+#[derive(Debug)]
+pub struct Partition<'l> {
+    _links: Vec<FaultGuard<'l>>,
+}
+
+impl<'l> Partition<'l> {
+    /// Separates two hosts, by their names ([`Lab::host`]).
+    ///
+    /// # Errors
+    /// The errors of [`Lab::host`].
+    pub fn new(lab: &'l dyn Lab, host: &str, other: &str) -> Result<Self> {
+        let link = |node, peer| Fault::link_down(node).peer(peer);
+        Self::of(lab, host, other, |node, peer| vec![link(node, peer)])
+    }
+
+    /// Separates two hosts, and keeps their packets, which arrive when this is dropped
+    /// ([`Effect::Hold`]).
+    ///
+    /// # Errors
+    /// The errors of [`Lab::host`].
+    pub fn holding(lab: &'l dyn Lab, host: &str, other: &str) -> Result<Self> {
+        let hold = |from, to| Fault::hold(PacketFilter::EVERY.from(from).to(to));
+        Self::of(lab, host, other, |a, b| vec![hold(a, b), hold(b, a)])
+    }
+
+    fn of(
+        lab: &'l dyn Lab,
+        host: &str,
+        other: &str,
+        faults: impl Fn(u32, u32) -> Vec<Fault>,
+    ) -> Result<Self> {
+        let (nodes, peers) = (lab.nodes_of(host)?, lab.nodes_of(other)?);
+        let links = nodes.flat_map(|node| peers.clone().map(move |peer| (node, peer)));
+        let faults = links.flat_map(|(node, peer)| faults(node, peer));
+        let guards = faults.map(|fault| FaultGuard::new(lab, fault));
+        Ok(Self {
+            _links: guards.collect::<Result<_>>()?,
+        })
+    }
+}
+
 fn check_24_bits(what: &'static str, value: Option<u32>) -> Result<()> {
     in_range(what, value.unwrap_or(0), 0xff_ffff)
 }

@@ -4,10 +4,11 @@
 //! | | |
 //! |---|---|
 //! | [`Lab`] | the test controls ([`Verbs::lab`]) |
-//! | [`Fault`], [`FaultGuard`] | what goes wrong on purpose |
+//! | [`Fault`], [`FaultGuard`], [`Partition`] | what goes wrong on purpose |
 //! | [`TraceRecord`], [`TappedPacket`] | what happened |
 //! | [`Stall`], [`LostWakeup`], [`WaitReport`], [`TaskWait`] | why a wait cannot end |
 
+use core::ops::Range;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -17,7 +18,9 @@ use crate::event::AsyncEventType;
 use crate::handle::{Context, Mr, Srq};
 use crate::verbs::Verbs;
 
-pub use crate::fault::{Effect, Fault, FaultGuard, FaultId, Firing, PacketFilter, Shape, When};
+pub use crate::fault::{
+    Effect, Fault, FaultGuard, FaultId, Firing, PacketFilter, Partition, Shape, When,
+};
 pub use crate::packet::{CmMessage, PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
 pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TaskWait, TimerReport, WaitReport};
 pub use crate::trace::{TraceEvent, TraceRecord};
@@ -130,37 +133,43 @@ pub trait Lab {
     /// attributes of windows and CQs.
     fn kill_device(&self, context: Context) -> Result<()>;
 
-    /// The same devices, as a program on the machine of one node sees them.
+    /// The same devices, as a program on one machine sees them. Unless the simulation names its
+    /// machines, each node is one, with the name of its device.
     ///
-    /// [`devices`](Verbs::devices) and [`open_device`](Verbs::open_device) have the device of the
-    /// node only. Ids of rdma_cm on its event channels have the addresses of the node only, as on
-    /// separate machines: the address of another node is not local, so a client without a source
-    /// address starts from its own device, and two hosts may listen at the same port. Test controls
-    /// are those of the whole simulation, and so is every handle: a call with a handle of another
-    /// host is not refused.
+    /// [`devices`](Verbs::devices) and [`open_device`](Verbs::open_device) have the devices of the
+    /// machine only. Ids of rdma_cm on its event channels have its addresses only, as on separate
+    /// machines: the address of another one is not local, so a client without a source address
+    /// starts from its own device, and two hosts may listen at the same port. Test controls are
+    /// those of the whole simulation, and so is every handle: a call with a handle of another host
+    /// is not refused.
     ///
     /// # Errors
-    /// `Invalid` if the node does not exist (they count from 0); `NotSupported` on a network, where
-    /// each process is a machine already.
-    fn host(&self, node: u32) -> Result<Arc<dyn Verbs>>;
+    /// `Invalid` if the host does not exist; `NotSupported` on a network, where each process is a
+    /// machine already.
+    fn host(&self, name: &str) -> Result<Arc<dyn Verbs>>;
 
-    /// Lets the machine of a node lose its power. All objects of the node are destroyed, its ids of
-    /// rdma_cm too, and their handles are refused. It says nothing to its peers: they get no
-    /// answer, until their retries end. What was on its way to the node is lost, and what it had
-    /// sent arrives. Until [`restart`](Self::restart) the device cannot be opened.
+    /// The numbers of the nodes of a host, for [`PacketFilter::from`] and the like.
     ///
     /// # Errors
-    /// `Invalid` if the node does not exist or has crashed already; `NotSupported` on a network,
-    /// where a process can be killed.
-    fn crash(&self, node: u32) -> Result<()>;
+    /// The errors of [`host`](Self::host).
+    fn nodes_of(&self, host: &str) -> Result<Range<u32>>;
 
-    /// Gives the machine of a node that has [crashed](Self::crash) its power back: its device is
-    /// there again, with no objects, and its links work. Peers that send to a queue pair of before
-    /// get no answer.
+    /// Lets a host lose its power. All its objects are destroyed, its ids of rdma_cm too, and their
+    /// handles are refused. It says nothing to its peers: they get no answer, until their retries
+    /// end. What was on its way to the host is lost, and what it had sent arrives. Until
+    /// [`restart`](Self::restart) its devices cannot be opened.
     ///
     /// # Errors
-    /// `Invalid` if the node has not crashed.
-    fn restart(&self, node: u32) -> Result<()>;
+    /// The errors of [`host`](Self::host); `Invalid` if it has crashed already.
+    fn crash(&self, host: &str) -> Result<()>;
+
+    /// Gives a host that has [crashed](Self::crash) its power back: its devices are there again,
+    /// with no objects, and their links work. Peers that send to a queue pair of before get no
+    /// answer.
+    ///
+    /// # Errors
+    /// The errors of [`host`](Self::host); `Invalid` if it has not crashed.
+    fn restart(&self, host: &str) -> Result<()>;
 
     /// Sets the active MTU of a port, up to its greatest, as when the MTU of its link changes.
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;

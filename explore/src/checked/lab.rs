@@ -1,5 +1,6 @@
 //! The test controls around the device: when all activity has ended, sends have ended too.
 
+use core::ops::Range;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -40,7 +41,8 @@ impl Lab for Checked {
         fn tap(&self);
         fn tapped(&self) -> Vec<TappedPacket>;
         fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()>;
-        fn restart(&self, node: u32) -> Result<()>;
+        fn nodes_of(&self, host: &str) -> Result<Range<u32>>;
+        fn restart(&self, host: &str) -> Result<()>;
         fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;
         fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()>;
         fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()>;
@@ -64,16 +66,18 @@ impl Lab for Checked {
         Ok(())
     }
 
-    fn host(&self, node: u32) -> Result<Arc<dyn Verbs>> {
-        let inner = self.inner_lab().host(node)?;
+    fn host(&self, name: &str) -> Result<Arc<dyn Verbs>> {
+        let inner = self.inner_lab().host(name)?;
         Ok(Arc::new(self.view(inner)))
     }
 
-    fn crash(&self, node: u32) -> Result<()> {
+    fn crash(&self, host: &str) -> Result<()> {
         let lab = self.inner_lab();
+        let nodes = lab.nodes_of(host)?;
         let mut books = self.begin();
-        let contexts = books.contexts_where(|context| lab.node(context) == Ok(node));
-        lab.crash(node)?;
+        let is_of = |context| lab.node(context).is_ok_and(|node| nodes.contains(&node));
+        let contexts = books.contexts_where(is_of);
+        lab.crash(host)?;
         for context in contexts {
             books.closed(context);
         }

@@ -8,13 +8,14 @@ use verbs_api::table::{Id, Table};
 use verbs_api::{ErrorKind, Handle, Object};
 
 use crate::device::{Channel, Refusal, Result, Wakeup, Wakeups, find};
+use crate::hosts::HostNodes;
 
 /// The event channels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channels {
     pub(crate) table: Table<Channel<CmChannel, CmEvent>>,
     /// The nodes of the hosts that channels belong to.
-    homes: BTreeMap<u32, u32>,
+    homes: BTreeMap<u32, HostNodes>,
     /// Events that were read but not acknowledged, with the ids that count them.
     unacked: BTreeMap<u64, CmId>,
     last_token: u64,
@@ -37,22 +38,22 @@ pub(super) fn owner_of(event: &CmEvent) -> CmId {
 
 impl Channels {
     /// `rdma_create_event_channel`
-    pub(crate) fn create(&mut self, home: Option<u32>) -> CmChannel {
+    pub(crate) fn create(&mut self, home: Option<HostNodes>) -> CmChannel {
         let handle = |id: Id| CmChannel::from_parts(id.index, id.generation);
         let id = self.table.insert(|id| Channel::new(handle(id)));
         self.homes.extend(home.map(|home| (id.index, home)));
         handle(id)
     }
 
-    /// The node of the host that a channel belongs to. `None` is the machine of all nodes.
-    pub(super) fn home(&self, index: u32) -> Option<u32> {
+    /// The host that a channel belongs to. `None` is the machine of all nodes.
+    pub(super) fn home(&self, index: u32) -> Option<HostNodes> {
         self.homes.get(&index).copied()
     }
 
     /// Removes the channels of a host.
     #[cfg_attr(any(), mutants::skip)] // controls of tests
-    pub(super) fn crash(&mut self, node: u32) {
-        let of_host = self.homes.iter().filter(|(_, home)| **home == node);
+    pub(super) fn crash(&mut self, host: HostNodes) {
+        let of_host = self.homes.iter().filter(|(_, home)| **home == host);
         for index in of_host.map(|(index, _)| *index).collect::<Vec<_>>() {
             self.remove(index);
         }

@@ -8,6 +8,7 @@ use super::id::Id;
 use crate::address::{fnv, gid_of, ip_of};
 use crate::config::SimConfig;
 use crate::device::Device;
+use crate::hosts::HostNodes;
 use crate::node::NodeSlot;
 use crate::packet::PortId;
 
@@ -74,8 +75,8 @@ fn ipoib(PortId { node, port }: PortId) -> IpAddr {
 pub(crate) struct Host<'a> {
     slots: &'a [NodeSlot],
     config: &'a SimConfig,
-    /// The node whose addresses are local. `None` is all nodes.
-    home: Option<u32>,
+    /// The nodes whose addresses are local. `None` is all nodes.
+    home: Option<HostNodes>,
 }
 
 impl<'a> Host<'a> {
@@ -87,7 +88,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The machine of an id, which has one node if the id belongs to a host.
+    /// The machine of an id, which has only some nodes if the id belongs to a host.
     pub(super) fn seen_by(self, id: &Id) -> Self {
         let home = id.home;
         Self { home, ..self }
@@ -132,14 +133,14 @@ impl<'a> Host<'a> {
     /// The port that has an address.
     pub(crate) fn port_at(self, address: IpAddr) -> Option<Local> {
         let (id, gid) = self.place(address)?;
-        let is_local = self.home.is_none_or(|home| home == id.node);
+        let is_local = self.home.is_none_or(|home| home.contains(id.node));
         self.local(id, gid).filter(|_| is_local)
     }
 
     /// The port that addresses of the machine itself, such as 127.0.0.1, lead to.
     pub(crate) fn loopback(self) -> Option<Local> {
         // rdma_cm speaks of IP addresses, so a port with one comes first.
-        let node = self.home.unwrap_or(0);
+        let node = self.home.map_or(0, HostNodes::first);
         let first = PortId { node, port: 1 };
         let gids = &self.device(node)?.ports.at(1).gids;
         let of_ip = gids.iter().find(|gid| gid.ipv4().is_some());

@@ -13,6 +13,7 @@ use super::host::{Local, Peer};
 use super::multicast::Joined;
 use crate::device::Refusal;
 use crate::displayed::displayed;
+use crate::hosts::HostNodes;
 
 /// An event that was read, and where.
 pub(crate) type ReadEvent = (CmEventType, Option<Site>);
@@ -28,8 +29,8 @@ pub(crate) struct Id {
     /// Index of its channel.
     pub(super) channel: u32,
     pub(super) context: u64,
-    /// The node of the host of its channel. `None` is the machine of all nodes.
-    pub(super) home: Option<u32>,
+    /// The host of its channel. `None` is the machine of all nodes.
+    pub(super) home: Option<HostNodes>,
     pub(super) ps: PortSpace,
     pub(super) state: State,
     pub(super) local: Option<SocketAddr>,

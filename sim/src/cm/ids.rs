@@ -123,7 +123,9 @@ impl Ids {
                 own => own == address,
             };
             let has_port = id.port.is_none_or(|local| local.id == arrival.local.id);
-            let is_home = id.home.is_none_or(|home| home == arrival.local.id.node);
+            let is_home = id
+                .home
+                .is_none_or(|home| home.contains(arrival.local.id.node));
             listens && is_for_it && has_port && is_home
         };
         ids.iter().find(takes).copied()

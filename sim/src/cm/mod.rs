@@ -40,6 +40,7 @@ use verbs_api::{Context, Handle, Object, Pd};
 use verbs_roce::mad::CmMessage;
 
 use crate::device::{Result, Wakeup, check_acknowledged, invalid};
+use crate::hosts::HostNodes;
 use crate::rng::{Purpose, Random};
 use crate::time::{Time, Timers};
 
@@ -203,12 +204,14 @@ impl Manager {
         }
     }
 
-    /// Removes the ids and channels of the host of a node, and the ids on its ports. Peers notice
-    /// by their timeouts.
+    /// Removes the ids and channels of a host, and the ids on its ports. Peers notice by their
+    /// timeouts.
     #[cfg_attr(any(), mutants::skip)] // controls of tests
-    pub(crate) fn crash(&mut self, node: u32) {
-        let is_of =
-            |id: &Id| id.home == Some(node) || id.port.is_some_and(|local| local.id.node == node);
+    pub(crate) fn crash(&mut self, host: HostNodes) {
+        let is_of = |id: &Id| {
+            let port = id.port.map(|local| local.id);
+            id.home == Some(host) || port.is_some_and(|port| host.contains(port.node))
+        };
         let indices = self.ids.table.indices(is_of);
         let handles: Vec<_> = indices
             .iter()
@@ -224,7 +227,7 @@ impl Manager {
                 self.remove(index);
             }
         }
-        self.channels.crash(node);
+        self.channels.crash(host);
     }
 
     /// Gives an id a connection.

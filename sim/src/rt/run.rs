@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use verbs_api::Result;
 
-use super::task::{Entry, Joiner};
+use super::task::{Entry, Joiner, Pause};
 use super::{Executor, State};
 
 /// The number of the main task.
@@ -62,6 +62,7 @@ impl<'a> Executor<'a> {
             waker,
             future,
             ran: self.now(),
+            pause: Pause::default(),
             joiner,
         };
         self.0.tasks.borrow_mut().insert(number, entry);
@@ -87,12 +88,16 @@ impl<'a> Executor<'a> {
         self.0.ready.take(draw)
     }
 
-    /// Notes that a task runs. Returns its waker; `None` if it has ended.
+    /// Notes that a task runs. Returns its waker; `None` if it has ended or is paused.
     fn begin(&self, number: u64) -> Option<Waker> {
         let now = self.now();
         self.0.ran.set(now);
         let mut tasks = self.0.tasks.borrow_mut();
         let task = tasks.get_mut(&number)?;
+        if task.pause != Pause::Runs {
+            task.pause = Pause::Woken;
+            return None;
+        }
         task.ran = now;
         Some(task.waker.clone())
     }
@@ -100,19 +105,12 @@ impl<'a> Executor<'a> {
     #[track_caller]
     fn run_task(&self, number: u64) {
         let waker = self.begin(number);
-        let future = {
-            let mut tasks = self.0.tasks.borrow_mut();
-            tasks.get_mut(&number).and_then(|task| task.future.take())
-        };
-        let polled = match (waker, future) {
-            (Some(waker), Some(mut future)) => {
-                let context = &mut Context::from_waker(&waker);
-                let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
-                Some((catch_unwind(poll), future))
-            }
-            // It was aborted after it was woken.
-            _ => None,
-        };
+        let polled = waker.and_then(|waker| {
+            let mut future = self.0.tasks.borrow_mut().get_mut(&number)?.future.take()?;
+            let context = &mut Context::from_waker(&waker);
+            let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
+            Some((catch_unwind(poll), future))
+        });
         self.0.ready.stopped();
         let Some((polled, future)) = polled else {
             return;

@@ -11,6 +11,7 @@ use verbs_api::lab::TaskWait;
 use verbs_api::{Cause, Error, ErrorKind, Verb};
 
 use super::Executor;
+use super::task::Pause;
 
 impl Executor<'_> {
     /// Names each task, what it waits for, since when and where, and the state of each
@@ -29,6 +30,7 @@ impl Executor<'_> {
         for (number, task) in &*self.0.tasks.borrow() {
             let _ = write!(text, "\n  {}, since {:?}: ", task.name, task.ran);
             text += &match waits_for.get(number) {
+                _ if task.pause != Pause::Runs => "paused".to_owned(),
                 Some(waits) => waits.join(", or "),
                 None if is_busy_waiting => {
                     "yields, or something outside of the simulation".to_owned()

@@ -4,6 +4,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::cell::{Cell, RefCell};
+use std::mem;
 use std::rc::Rc;
 
 use super::Executor;
@@ -16,11 +17,22 @@ pub(super) struct Entry<'a> {
     pub(super) future: Option<Pin<Box<dyn Future<Output = ()> + 'a>>>,
     /// When it ran last.
     pub(super) ran: Duration,
+    pub(super) pause: Pause,
     /// The waker of the task that waits for its end.
     pub(super) joiner: Joiner,
 }
 
 pub(super) type Joiner = Rc<RefCell<Option<Waker>>>;
+
+/// Whether a task is [paused](Task::pause).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pause {
+    #[default]
+    Runs,
+    Paused,
+    /// It was woken since, and runs when it is resumed.
+    Woken,
+}
 
 /// A task: a future that is ready when the task has ended, with what it returned.
 ///
@@ -65,6 +77,39 @@ impl<T> Task<'_, T> {
         let ended = self.executor.0.tasks.borrow_mut().remove(&self.number);
         // Its objects are destroyed, and may wake tasks.
         drop(ended);
+    }
+
+    /// Lets the task run no more until [`resume`](Self::resume), as if the system had stopped its
+    /// program (SIGSTOP), or its memory were being swapped. Time goes on, its device too: it
+    /// answers RDMA Reads, receives messages while it has posted receives, and its retries end. A
+    /// task that pauses itself stops when it next waits.
+    ///
+    /// A machine that stops with its device also keeps its packets: see
+    /// [`Partition::holding`](verbs_api::lab::Partition::holding).
+    pub fn pause(&self) {
+        self.with(|task| {
+            if task.pause == Pause::Runs {
+                task.pause = Pause::Paused;
+            }
+        });
+    }
+
+    /// Lets a [paused](Self::pause) task run again. What it has missed comes at once: a timeout
+    /// that ended in between is over.
+    pub fn resume(&self) {
+        self.with(|task| {
+            if mem::take(&mut task.pause) == Pause::Woken {
+                task.waker.wake_by_ref();
+            }
+        });
+    }
+
+    /// Changes the task, unless it has ended.
+    fn with(&self, change: impl FnOnce(&mut Entry<'_>)) {
+        let mut tasks = self.executor.0.tasks.borrow_mut();
+        if let Some(task) = tasks.get_mut(&self.number) {
+            change(task);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The test controls of the simulator.
 
 use core::time::Duration;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,6 +17,7 @@ use super::sim::Sim;
 use crate::config::Mode;
 use crate::device::{Answer, Refusal, Refused, in_range, invalid};
 use crate::fabric::Fabric;
+use crate::hosts::HostNodes;
 use crate::node::Node;
 use crate::time::Time;
 
@@ -168,25 +170,26 @@ impl Lab for Sim {
         self.work(context, |node| node.device.set_port(port, up))
     }
 
-    fn host(&self, node: u32) -> Result<Arc<dyn Verbs>> {
-        self.check_node("node", Some(node))?;
-        self.check_hosts()?;
+    fn host(&self, name: &str) -> Result<Arc<dyn Verbs>> {
+        let host = self.find_host(name)?;
         let (timers, receiver) = (self.timers.clone(), self.receiver.clone());
-        let host = Self::view(self.runtime.clone(), timers, receiver, Some(node));
+        let host = Self::view(self.runtime.clone(), timers, receiver, Some(host));
         Ok(Arc::new(host))
     }
 
-    fn crash(&self, node: u32) -> Result<()> {
-        self.check_node("node", Some(node))?;
-        self.check_hosts()?;
-        let cut = new_fault();
-        let crashed = self.runtime.with(|fabric| fabric.crash(node, cut));
+    fn nodes_of(&self, host: &str) -> Result<Range<u32>> {
+        Ok(self.find_host(host)?.range())
+    }
+
+    fn crash(&self, host: &str) -> Result<()> {
+        let host = self.find_host(host)?;
+        let crashed = self.runtime.with(|fabric| fabric.crash(host, new_fault));
         crashed.by(Verb::Lab)
     }
 
-    fn restart(&self, node: u32) -> Result<()> {
-        self.check_node("node", Some(node))?;
-        let restarted = self.runtime.with(|fabric| fabric.restart(node));
+    fn restart(&self, host: &str) -> Result<()> {
+        let host = self.find_host(host)?;
+        let restarted = self.runtime.with(|fabric| fabric.restart(host));
         restarted.by(Verb::Lab)
     }
 
@@ -271,12 +274,21 @@ impl Sim {
         self.runtime.with(|fabric| fabric.recorder.trace_len())
     }
 
-    fn check_hosts(&self) -> Result<()> {
-        if self.runtime.config.network.is_some() {
+    fn find_host(&self, name: &str) -> Result<HostNodes> {
+        let config = &self.runtime.config;
+        if config.network.is_some() {
             let cause = Cause::Text("on a network each process is a host".into());
             return Err(Error::new(Verb::Lab, ErrorKind::NotSupported, cause));
         }
-        Ok(())
+        config.hosts.find(name, config.nodes).ok_or_else(|| {
+            let names: Vec<_> = config
+                .hosts
+                .all(config.nodes)
+                .map(|(name, _)| name)
+                .collect();
+            let text = format!("host {name} does not exist; there are {}", names.join(", "));
+            Error::new(Verb::Lab, ErrorKind::Invalid, Cause::Text(text.into()))
+        })
     }
 
     fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {

@@ -24,6 +24,7 @@ use super::trace_args::{self, also};
 use crate::config::Mode;
 use crate::device::{Answer, EventQueue, ticks};
 use crate::fabric::WaitFor;
+use crate::hosts::HostNodes;
 use crate::network::Receiver;
 use crate::node::Node;
 use crate::runtime::timer_thread::TimerThread;
@@ -51,8 +52,8 @@ pub struct Sim {
     pub(crate) runtime: Arc<Runtime>,
     /// A view that neither fault rules nor the trace observe. `None` if this is that view.
     pub(super) unobserved: Option<Box<Sim>>,
-    /// The node of the host that this is a view of. `None` is all nodes.
-    pub(super) home: Option<u32>,
+    /// The host that this is a view of. `None` is all nodes.
+    pub(super) home: Option<HostNodes>,
     pub(super) timers: Option<Arc<TimerThread>>,
     pub(crate) receiver: Option<Arc<Receiver>>,
 }
@@ -124,7 +125,7 @@ impl Verbs for Sim {
             let cause = Cause::Text(text.into());
             return Err(Error::new(verb, ErrorKind::NoDevice, cause));
         };
-        self.check_power(verb, Some(node))?;
+        self.check_power(verb, node)?;
         self.open_node(node)
     }
 

@@ -7,6 +7,7 @@ use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
 
 use super::sim::Sim;
 use crate::config::SimConfig;
+use crate::hosts::HostNodes;
 use crate::network::Receiver;
 use crate::runtime::Runtime;
 use crate::runtime::timer_thread::TimerThread;
@@ -18,18 +19,19 @@ impl Sim {
     /// [`Mode::RealTime`](crate::Mode::RealTime),
     /// [`open_device`](verbs_api::Verbs::open_device) takes, and fails without it.
     pub fn new(config: SimConfig) -> Self {
-        let runtime = Arc::new(Runtime::new(config));
+        let nodes = config.hosts.nodes().unwrap_or(config.nodes);
+        let runtime = Arc::new(Runtime::new(SimConfig { nodes, ..config }));
         let timers = TimerThread::of(&runtime);
         let receiver = Receiver::of(&runtime);
         Self::view(runtime, timers, receiver, None)
     }
 
-    /// A simulation as the program on one node sees it, or all of it.
+    /// A simulation as the program on one host sees it, or all of it.
     pub(super) fn view(
         runtime: Arc<Runtime>,
         timers: Option<Arc<TimerThread>>,
         receiver: Option<Arc<Receiver>>,
-        home: Option<u32>,
+        home: Option<HostNodes>,
     ) -> Self {
         // Layers over the verbs make calls that the program did not make.
         let unobserved = Self {
@@ -56,23 +58,20 @@ impl Sim {
         self.unobserved.as_deref().unwrap_or(self)
     }
 
-    /// Refuses a call on a host that has crashed.
+    /// Refuses a call on the host of a node that has crashed.
     #[cfg_attr(any(), mutants::skip)] // controls of tests
-    pub(super) fn check_power(&self, verb: Verb, host: Option<u32>) -> Result<()> {
-        let has_power = |node| self.runtime.with(|fabric| fabric.has_power(node));
-        match host.filter(|node| !has_power(*node)) {
-            None => Ok(()),
-            Some(node) => {
-                let cause = Cause::Text(format!("the host of sim{node} has crashed").into());
-                Err(Error::new(verb, ErrorKind::NoDevice, cause))
-            }
+    pub(super) fn check_power(&self, verb: Verb, node: u32) -> Result<()> {
+        if self.runtime.with(|fabric| fabric.has_power(node)) {
+            return Ok(());
         }
+        let cause = Cause::Text(format!("the host of sim{node} has crashed").into());
+        Err(Error::new(verb, ErrorKind::NoDevice, cause))
     }
 
     /// The numbers of the nodes that this view has.
     pub(super) fn nodes(&self) -> Range<u32> {
         match self.home {
-            Some(node) => node..node + 1,
+            Some(host) => host.range(),
             None => 0..self.runtime.config.nodes,
         }
     }

@@ -748,7 +748,7 @@ fn a_port_has_the_address_that_is_given() {
 #[test]
 fn a_process_of_a_network_is_a_host_that_only_its_end_crashes() {
     let sim = Sim::new(config("host"));
-    for refused in [sim.host(0).map(drop), sim.crash(0)] {
+    for refused in [sim.host("sim0").map(drop), sim.crash("sim0")] {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotSupported);
     }
 }

@@ -184,7 +184,9 @@ impl Cm for Sim {
     #[track_caller]
     fn create_event_channel(&self) -> Result<CmChannel> {
         let verb = Verb::CmCreateEventChannel;
-        self.check_power(verb, self.home)?;
+        if let Some(host) = self.home {
+            self.check_power(verb, host.first())?;
+        }
         // librdmacm opens the devices before its first channel.
         self.cm_contexts(verb)?;
         self.managed(verb, None, String::new, |manager, _| {

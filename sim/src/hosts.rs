@@ -1,0 +1,75 @@
+//! The machines that the nodes are in.
+
+use core::ops::Range;
+
+/// The name of each host, and the number of its nodes, in the order of the nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hosts(&'static [(&'static str, u32)]);
+
+/// The nodes of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostNodes {
+    first: u32,
+    count: u32,
+}
+
+impl Hosts {
+    /// Each node is a host, with the name of its device.
+    pub(crate) const BY_NODE: Self = Self(&[]);
+
+    /// # Panics
+    /// Without hosts, with one that has no node, and with more than 65,535 nodes.
+    pub(crate) const fn new(hosts: &'static [(&'static str, u32)]) -> Self {
+        let (mut at, mut nodes) = (0, 0_u32);
+        // A constant function has no iterators.
+        while at < hosts.len() {
+            let count = hosts[at].1;
+            assert!(count > 0, "a host has a node");
+            nodes = nodes.saturating_add(count);
+            at += 1;
+        }
+        assert!(nodes > 0 && nodes <= 0xffff, "1 to 65,535 nodes");
+        Self(hosts)
+    }
+
+    /// The number of nodes, if hosts have names.
+    pub(crate) fn nodes(self) -> Option<u32> {
+        let is_named = !self.0.is_empty();
+        is_named.then(|| self.0.iter().map(|(_, count)| count).sum())
+    }
+
+    /// The nodes of a host, of `nodes` nodes in all.
+    pub(crate) fn find(self, name: &str, nodes: u32) -> Option<HostNodes> {
+        let mut hosts = self.all(nodes);
+        hosts.find(|(of, _)| of == name).map(|(_, nodes)| nodes)
+    }
+
+    /// All hosts, with their nodes.
+    pub(crate) fn all(self, nodes: u32) -> impl Iterator<Item = (String, HostNodes)> {
+        let unnamed = if self.0.is_empty() { nodes } else { 0 };
+        let by_node = (0..unnamed).map(|node| (format!("sim{node}"), 1));
+        let named = self
+            .0
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count));
+        by_node.chain(named).scan(0, |next, (name, count)| {
+            let first = *next;
+            *next += count;
+            Some((name, HostNodes { first, count }))
+        })
+    }
+}
+
+impl HostNodes {
+    pub(crate) const fn first(self) -> u32 {
+        self.first
+    }
+
+    pub(crate) const fn range(self) -> Range<u32> {
+        self.first..self.first + self.count
+    }
+
+    pub(crate) fn contains(self, node: u32) -> bool {
+        self.range().contains(&node)
+    }
+}
