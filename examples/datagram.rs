@@ -214,7 +214,7 @@ impl Client {
 
     fn say_goodbye(&self) -> Result {
         self.send(0)?;
-        let mut sent = self.side.cq.wait(Wait::Forever)?.into_iter().flatten();
+        let mut sent = self.side.cq.wait_forever()?;
         sent.try_for_each(|wc| succeeded(&wc))
     }
 }

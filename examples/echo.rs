@@ -56,10 +56,8 @@ fn serve(listener: &Listener) -> Result<u64> {
     connection.established(Wait::Forever)?;
     // A reply may be known to have arrived only after the goodbye: the two are of different queues.
     let (mut replies, mut arrived, mut goodbye) = (0, 0, false);
-    while (!goodbye || arrived < replies)
-        && let Some(completions) = cq.wait(Wait::Forever)?
-    {
-        for wc in completions {
+    while !goodbye || arrived < replies {
+        for wc in cq.wait_forever()? {
             succeeded(&wc)?;
             match wc.opcode {
                 WcOpcode::Recv if wc.byte_len == 0 => goodbye = true,
@@ -103,10 +101,8 @@ fn call(cm: &Cm, server: SocketAddr) -> Result {
     // Each message has two completions, that it was sent and that the reply came.
     let mut left = [2; DEPTH as usize / 2];
     let mut done = 0;
-    while done < MESSAGES
-        && let Some(completions) = cq.wait(Wait::Forever)?
-    {
-        for wc in completions {
+    while done < MESSAGES {
+        for wc in cq.wait_forever()? {
             succeeded(&wc)?;
             let n = wc.wr_id;
             if wc.opcode == WcOpcode::Recv {

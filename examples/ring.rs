@@ -15,7 +15,7 @@ use std::thread;
 
 use common::{Result, Side, contexts, succeeded};
 use verbs_api::owned::{RecvWr, SendWr};
-use verbs_api::{RcParams, Remote, Wait, WcOpcode};
+use verbs_api::{RcParams, Remote, WcOpcode};
 
 const RECORDS: u64 = 2000;
 /// Bytes of the ring.
@@ -95,7 +95,7 @@ fn produce(side: &Side, ring: Remote) -> Result {
             posted += 1;
             continue;
         }
-        for wc in cq.wait(Wait::Forever)?.into_iter().flatten() {
+        for wc in cq.wait_forever()? {
             succeeded(&wc)?;
             if wc.opcode == WcOpcode::RecvRdmaWithImm {
                 let room = u32::from_be_bytes(wc.imm_data);
@@ -112,10 +112,8 @@ fn consume(side: &Side) -> Result<usize> {
     let Side { qp, cq, mr, .. } = side;
     let (mut position, mut room) = (0, 0);
     let mut n = 0;
-    while n < RECORDS
-        && let Some(completions) = cq.wait(Wait::Forever)?
-    {
-        for wc in completions {
+    while n < RECORDS {
+        for wc in cq.wait_forever()? {
             succeeded(&wc)?;
             if wc.opcode != WcOpcode::RecvRdmaWithImm {
                 continue;

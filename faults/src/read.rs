@@ -11,7 +11,8 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use verbs_api::lab::{
-    CmMessage, Effect, Fault, Limit, PacketClass, PacketFilter, PacketOpcode, Shape, When,
+    CmMessage, Distribution, Effect, Fault, Limit, PacketClass, PacketFilter, PacketOpcode, Shape,
+    When,
 };
 use verbs_api::{Cause, ErrorKind, Verb, WcStatus};
 
@@ -122,6 +123,7 @@ const FIELDS: [(&str, &[&str]); 6] = [
             "behind",
             "delay",
             "jitter",
+            "distribution",
             "rate",
             "from",
             "to",
@@ -364,6 +366,7 @@ impl<'t> Rule<'t> {
             ("behind", &["reorder"]),
             ("delay", &["shape"]),
             ("jitter", &["shape"]),
+            ("distribution", &["shape"]),
             ("rate", &["shape"]),
         ] {
             if has(field) && !effects.contains(&effect) {
@@ -389,6 +392,10 @@ impl<'t> Rule<'t> {
         let mut shape = Shape::new();
         shape.delay = self.optional("delay", time)?.unwrap_or_default();
         shape.jitter = self.optional("jitter", time)?.unwrap_or_default();
+        let distribution = self.optional("distribution", |value| {
+            one_of(value, Distribution::ALL.iter().copied(), Distribution::name)
+        })?;
+        shape.distribution = distribution.unwrap_or_default();
         shape.rate = self.optional("rate", |value| number(value, 0..u64::MAX))?;
         Ok(shape)
     }

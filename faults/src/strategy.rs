@@ -23,7 +23,8 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use verbs_api::lab::{
-    CmMessage, Effect, Fault, Limit, PacketClass, PacketFilter, PacketOpcode, Shape, When,
+    CmMessage, Distribution, Effect, Fault, Limit, PacketClass, PacketFilter, PacketOpcode, Shape,
+    When,
 };
 use verbs_api::{ErrorKind, Verb, WcStatus};
 
@@ -73,8 +74,10 @@ pub fn fault(nodes: u32) -> impl Strategy<Value = Fault> {
 fn effect() -> impl Strategy<Value = Effect> {
     let some = || duration().prop_map(|by| by + Duration::from_nanos(1));
     let rate = option::of(1..u64::MAX);
-    let shape = (duration(), duration(), rate).prop_map(|(delay, jitter, rate)| {
+    let jitter = (duration(), select(Distribution::ALL));
+    let shape = (duration(), jitter, rate).prop_map(|(delay, (jitter, distribution), rate)| {
         let shape = Shape::new().delay(delay).jitter(jitter);
+        let shape = shape.distribution(distribution);
         rate.map_or(shape, |rate| shape.rate(rate))
     });
     prop_oneof![

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use verbs_api::lab::{CmMessage, Effect, Fault, PacketFilter, PacketOpcode, When};
+use verbs_api::lab::{CmMessage, Distribution, Effect, Fault, PacketFilter, PacketOpcode, When};
 use verbs_api::{ErrorKind, WcStatus};
 
 use crate::plan::Plan;
@@ -60,6 +60,9 @@ fn fields(rule: &Fault) -> Vec<(&'static str, String)> {
                         "jitter",
                         time(shape.jitter).filter(|_| !shape.jitter.is_zero()),
                     );
+                    let distribution = quoted(shape.distribution.name());
+                    let is_given = shape.distribution != Distribution::default();
+                    say("distribution", distribution.filter(|_| is_given));
                     say("rate", shape.rate.map(|rate| rate.to_string()));
                 }
                 _ => {}

@@ -49,7 +49,7 @@ fn examples_of_the_document_are_plans() {
             );
         }
     }
-    let fields = "by behind delay jitter rate from to src_qpn dest_qpn opcode class psn cm nth first these per_million \
+    let fields = "by behind delay jitter distribution rate from to src_qpn dest_qpn opcode class psn cm nth first these per_million \
         node peer port down_at up_at verb error status qpn limit value";
     for field in fields.split_whitespace() {
         assert!(all.contains(&format!("\n{field} = ")), "{field}");

@@ -4,6 +4,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use verbs_api::behavior::Behavior;
+use verbs_api::lab::Shape;
 use verbs_api::profile::{DeviceLimits, Profile, Reported};
 use verbs_api::{Capabilities, Ece, LinkLayer, OdpCaps};
 
@@ -269,8 +270,25 @@ settings! {
     /// them should turn this off. Default: yes.
     firings: bool = true;
 
-    /// The time of a packet from port to port, in stepped mode. Default: 1 us.
-    latency: Duration = Duration::from_micros(1);
+    /// How slow the links from port to port are, in stepped mode. The random times follow from the
+    /// seed, and packets of a link stay in order. [`Fault::shape`](verbs_api::lab::Fault::shape)
+    /// makes single links slower. Default: each packet takes 1 us.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use verbs_api::lab::{Distribution, Shape};
+    /// use verbs_sim::SimConfig;
+    ///
+    /// let link = Shape::new().delay(Duration::from_micros(50)).jitter(Duration::from_micros(20));
+    /// let config = SimConfig::new().link(link.distribution(Distribution::Pareto));
+    /// ```
+    ///
+    /// # Panics
+    /// If the rate is 0.
+    link: Shape = Shape::new().delay(Duration::from_micros(1)), by link(link: Shape) {
+        assert!(!matches!(link.rate, Some(0)), "a link that carries something");
+        link
+    };
 
     /// Whether only RoCEv2 bytes pass between nodes: the sender encodes each packet, and the
     /// receiver decodes it. Programs see the same results, but slower. Default: no.

@@ -2,7 +2,7 @@
 
 use verbs_api::owned::{Element, RecvWr};
 use verbs_api::{
-    CqFlags, ErrorKind, QpModify, QpState, QpType, RcParams, SrqInit, Wait, WcFields, WcStatus,
+    CqFlags, ErrorKind, QpModify, QpState, QpType, RcParams, Wait, WcFields, WcStatus,
 };
 
 use crate::setup::{End, Setup, recv, send};
@@ -50,7 +50,7 @@ fn completions_and_events_lead_to_what_the_program_knows() {
     let cq = far.context.cq(16).cq_context(5).channel(&far.channel);
     let cq = cq.extended(WcFields::STANDARD, CqFlags::empty());
     let cq = cq.create().unwrap();
-    let srq = far.pd.create_srq(&SrqInit::new(8).context(6)).unwrap();
+    let srq = far.pd.srq(8).srq_context(6).create().unwrap();
     let make = |qp_context, shares| {
         let qp = far.pd.qp(QpType::Rc, &cq, &cq).qp_context(qp_context);
         let qp = if shares { qp.srq(&srq) } else { qp };

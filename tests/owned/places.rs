@@ -3,8 +3,7 @@
 use std::panic::Location;
 
 use verbs_api::{
-    Access, MrInit, QpModify, QpState, QpType, RcParams, SrqAttr, SrqAttrMask, SrqInit, Verbs,
-    connect,
+    Access, MrInit, QpModify, QpState, QpType, RcParams, SrqAttr, SrqAttrMask, Verbs, connect,
 };
 use verbs_sim::Finding;
 
@@ -26,7 +25,7 @@ fn a_refused_call_of_an_owning_object_has_the_line_of_the_program() {
     let (qp, peer) = (near.qp(QpType::Rc), far.qp(QpType::Rc));
     qp.connect_rc(&peer, &RcParams::default()).unwrap();
     let (context, pd, cq) = (&near.context, &near.pd, &near.cq);
-    let srq = pd.create_srq(&SrqInit::new(8)).unwrap();
+    let srq = pd.srq(8).create().unwrap();
     let modify = QpModify::to(QpState::Init);
     let endpoint = peer.endpoint(&RcParams::default()).unwrap();
     let limit = SrqAttr {
@@ -52,7 +51,7 @@ fn a_refused_call_of_an_owning_object_has_the_line_of_the_program() {
         (context.cq(1 << 30).create().map(drop), line()),
         (cq.resize(1 << 30), line()),
         (pd.qp(QpType::Rc, cq, cq).max_send_wr(1 << 30).create().map(drop), line()),
-        (pd.create_srq(&SrqInit::new(1 << 30)).map(drop), line()),
+        (pd.srq(1 << 30).create().map(drop), line()),
         (srq.modify(&limit, SrqAttrMask::LIMIT), line()),
         (srq.set_limit(1 << 20), line()),
         (domain.destroy().map_err(|refused| refused.error), line()),

@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use verbs_api::behavior::Behavior;
 use verbs_api::owned::{Cq, Element, Qp, RecvWr, Srq};
-use verbs_api::{
-    AsyncEventType, ErrorKind, QpModify, QpState, QpType, RcParams, SrqInit, Wait, WcStatus,
-};
+use verbs_api::{AsyncEventType, ErrorKind, QpModify, QpState, QpType, RcParams, Wait, WcStatus};
 use verbs_sim::SimConfig;
 
 use crate::setup::{End, Setup, drain, send};
@@ -59,7 +57,7 @@ impl Program {
         let setup = Setup::new(SimConfig::new().behavior(behavior));
         let (near, far) = (End::open(&setup, "sim0"), End::open(&setup, "sim1"));
         let mut program = Self {
-            srq: far.pd.create_srq(&SrqInit::new(8)).unwrap(),
+            srq: far.pd.srq(8).create().unwrap(),
             cqs: [far.cq.clone(), far.context.cq(64).create().unwrap()],
             setup,
             near,

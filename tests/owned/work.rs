@@ -10,7 +10,7 @@ use verbs_api::lab::{Lab, TraceEvent};
 use verbs_api::owned::{Dest, RecvWr, SendWr, Sge};
 use verbs_api::{
     Access, Advice, AdviseFlags, AhAttr, Cause, DmInit, ErrorKind, MrInit, MrMemory, Object,
-    QpModify, QpState, QpType, RcParams, SendFlags, SendOps, SrqInit, Wait, WcOpcode, WcStatus,
+    QpModify, QpState, QpType, RcParams, SendFlags, SendOps, Wait, WcOpcode, WcStatus,
 };
 use verbs_sim::{Problem, SimConfig};
 
@@ -49,7 +49,7 @@ fn what_is_shown_has_the_numbers_of_the_program() {
     const RECEIVES: u64 = 0x4ecf;
     let setup = Setup::new(SimConfig::new().trace(true));
     let [near, far] = ["sim0", "sim1"].map(|name| End::open(&setup, name));
-    let srq = far.pd.create_srq(&SrqInit::new(4)).unwrap();
+    let srq = far.pd.srq(4).create().unwrap();
     for srq in [None, Some(&srq)] {
         let from = near.qp(QpType::Rc);
         let to = far.pd.qp(QpType::Rc, &far.cq, &far.cq);

@@ -6,8 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use verbs_api::owned::{Cq, Element, Qp, RecvWr, SendWr, Srq, XrcRecvQp, Xrcd};
 use verbs_api::{
-    AsyncEventType, ErrorKind, QpModify, QpState, QpType, RcParams, Remote, SrqInit, Wait,
-    WcStatus, XrcdInit,
+    AsyncEventType, ErrorKind, QpModify, QpState, QpType, RcParams, Remote, Wait, WcStatus,
+    XrcdInit,
 };
 use verbs_sim::SimConfig;
 
@@ -87,8 +87,7 @@ impl Program {
 
     fn srq(&self, index: usize) -> Srq {
         let cq = &self.cqs[index / 2];
-        let init = SrqInit::new(8);
-        let srq = self.far.pd.create_xrc_srq(&init, &self.domain, cq);
+        let srq = self.far.pd.srq(8).xrc(&self.domain, cq).create();
         srq.unwrap()
     }
 
@@ -178,9 +177,7 @@ fn what_is_shared_lives_as_long_as_somebody_has_it() {
     assert_eq!(busy.error.kind(), ErrorKind::Busy);
     drop(busy);
     drop((own, target));
-    let srq = other
-        .pd
-        .create_xrc_srq(&SrqInit::new(4), &theirs, &other.cq);
+    let srq = other.pd.srq(4).xrc(&theirs, &other.cq).create();
     let srq = srq.unwrap();
     let number = srq.num().unwrap();
     drop(theirs);

@@ -14,12 +14,25 @@ const MS: Duration = Duration::from_millis(1);
 /// Bytes of a packet in addition to its payload.
 const HEADERS: u64 = 62;
 
+/// Where a link gets its shape.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Rule,
+    Config,
+}
+
 /// When packets of messages of this length arrive that all leave at once.
-fn arrivals(shape: Shape, seed: u64, count: u64, length: u32) -> Vec<Duration> {
-    let sim = Sim::new(SimConfig::new().seed(seed).trace(true));
+fn arrivals(from: Source, shape: Shape, seed: u64, count: u64, length: u32) -> Vec<Duration> {
+    let mut config = SimConfig::new().seed(seed).trace(true);
+    if from == Source::Config {
+        config = config.link(shape.delay(shape.delay + US));
+    }
+    let sim = Sim::new(config);
     let link = Link::new(&sim, QpType::Uc, &RcParams::default());
-    sim.inject(Fault::shape(PacketFilter::EVERY.to(1), shape))
-        .unwrap();
+    if from == Source::Rule {
+        sim.inject(Fault::shape(PacketFilter::EVERY.to(1), shape))
+            .unwrap();
+    }
     for number in 0..count {
         link.far.recv(link.peer, number, 0, length);
         link.near.send(link.qp, number, 0, length);
@@ -34,14 +47,16 @@ fn arrivals(shape: Shape, seed: u64, count: u64, length: u32) -> Vec<Duration> {
 
 #[test]
 fn packets_of_a_slow_link_stay_in_order_within_its_bounds_and_as_the_seed_says() {
-    let shape = Shape::new().delay(5 * MS).jitter(MS);
-    let first = arrivals(shape, 1, 16, 8);
-    assert!(first.is_sorted());
-    let bounds = 5 * MS + US..=6 * MS + US;
-    assert!(first.iter().all(|at| bounds.contains(at)), "{first:?}");
-    assert!(first[0] < first[15], "{first:?}");
-    assert_eq!(arrivals(shape, 1, 16, 8), first);
-    assert_ne!(arrivals(shape, 2, 16, 8), first);
+    for from in [Source::Rule, Source::Config] {
+        let shape = Shape::new().delay(5 * MS).jitter(MS);
+        let first = arrivals(from, shape, 1, 16, 8);
+        assert!(first.is_sorted());
+        let bounds = 5 * MS + US..=6 * MS + US;
+        assert!(first.iter().all(|at| bounds.contains(at)), "{first:?}");
+        assert!(first[0] < first[15], "{first:?}");
+        assert_eq!(arrivals(from, shape, 1, 16, 8), first);
+        assert_ne!(arrivals(from, shape, 2, 16, 8), first);
+    }
 }
 
 #[test]
@@ -50,7 +65,9 @@ fn packets_wait_for_those_before_them_where_the_rate_is_limited() {
     let shape = Shape::new().rate(1_000_000);
     let length = 1000 - HEADERS as u32;
     let expected: Vec<_> = (1..=8).map(|number| number * MS + US).collect();
-    assert_eq!(arrivals(shape, 0, 8, length), expected);
+    for from in [Source::Rule, Source::Config] {
+        assert_eq!(arrivals(from, shape, 0, 8, length), expected);
+    }
 }
 
 /// Links of different nodes do not wait for each other.

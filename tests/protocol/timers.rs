@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::common::{checked, settle};
 use crate::link::{Kind, Link, Work, statuses};
+use verbs_api::lab::Shape;
 use verbs_api::{Cause, Element, ErrorKind, QpState, QpType, RcParams, Verbs, Wait, WcStatus};
 use verbs_sim::SimConfig;
 
@@ -77,7 +78,7 @@ fn a_receiver_that_is_not_ready_costs_all_rnr_retries_and_their_waits() {
     let latency = Duration::from_micros(1);
     for (code, units) in (0..).zip(RNR_WAITS) {
         for rnr_retry in [0, 1, 3, 6] {
-            let sim = checked(SimConfig::new().latency(latency));
+            let sim = checked(SimConfig::new().link(Shape::new().delay(latency)));
             let params = RcParams {
                 // The time-out must not be in the way of the longest wait.
                 timeout: 0,

@@ -158,12 +158,43 @@ pub enum Effect {
 pub struct Shape {
     /// Each packet arrives this much later. Default: 0.
     pub delay: Duration,
-    /// In addition, each packet takes up to this much longer. How much is drawn from the seed, all
-    /// with the same probability. Default: 0.
+    /// In addition, each packet takes longer by a time that is drawn from the seed, on the scale of
+    /// this. Default: 0.
     pub jitter: Duration,
+    /// How that time is distributed. Default: [`Distribution::Uniform`].
+    pub distribution: Distribution,
     /// Bytes in a second, of packets with their 62 bytes of headers and checksums. A packet waits
     /// for those before it. 0 is refused. Default: no limit.
     pub rate: Option<u64>,
+}
+
+/// How the times are distributed by which packets of a slow link are late, in addition to its
+/// delay. The names are those of `tc-netem`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Distribution {
+    /// From 0 to the jitter, all with the same probability.
+    #[default]
+    Uniform,
+    /// From 0 to the jitter, mostly about half of it: the mean of four uniform ones.
+    Normal,
+    /// Mostly less than the jitter, but with a long tail: 1 in 100 takes more than 9 times the
+    /// jitter, and 1 in 10,000 more than 99 times.
+    Pareto,
+}
+
+impl Distribution {
+    /// Every distribution.
+    pub const ALL: &[Self] = &[Self::Uniform, Self::Normal, Self::Pareto];
+
+    /// The name, such as `uniform`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Normal => "normal",
+            Self::Pareto => "pareto",
+        }
+    }
 }
 
 impl Shape {
@@ -172,6 +203,7 @@ impl Shape {
         Self {
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
+            distribution: Distribution::Uniform,
             rate: None,
         }
     }
@@ -183,10 +215,17 @@ impl Shape {
         self
     }
 
-    /// Each packet takes up to this much longer.
+    /// Each packet takes longer by a random time on the scale of this.
     #[must_use]
     pub const fn jitter(mut self, jitter: Duration) -> Self {
         self.jitter = jitter;
+        self
+    }
+
+    /// The random times are distributed like this.
+    #[must_use]
+    pub const fn distribution(mut self, distribution: Distribution) -> Self {
+        self.distribution = distribution;
         self
     }
 
@@ -201,6 +240,9 @@ impl Shape {
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "delay {:?}, jitter {:?}", self.delay, self.jitter)?;
+        if self.distribution != Distribution::Uniform {
+            write!(f, " ({})", self.distribution.name())?;
+        }
         match self.rate {
             Some(rate) => write!(f, ", {rate} bytes a second"),
             None => Ok(()),

@@ -19,7 +19,7 @@ use crate::handle::{Context, Mr, Srq};
 use crate::verbs::Verbs;
 
 pub use crate::fault::{
-    Effect, Fault, FaultGuard, FaultId, Firing, PacketFilter, Partition, Shape, When,
+    Distribution, Effect, Fault, FaultGuard, FaultId, Firing, PacketFilter, Partition, Shape, When,
 };
 pub use crate::packet::{CmMessage, PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
 pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TaskWait, TimerReport, WaitReport};

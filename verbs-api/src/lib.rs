@@ -21,6 +21,7 @@
 //! | [`cm`] | connecting them by rdma_cm |
 //! | [`wr`] | work requests, whatever they name objects by |
 //! | [`owned`] | objects that own what they need, for programs |
+//! | [`drive`] | several parties on one thread |
 //! | [`lab`] | the test controls: clock, faults, packets, trace |
 //! | [`table`] | what a backend keeps behind its handles |
 //! | [`random`] | random numbers that a seed decides |
@@ -40,6 +41,7 @@ mod cq;
 mod cq_ex;
 mod device;
 mod dm;
+mod drive;
 mod ece;
 mod error;
 mod event;
@@ -82,6 +84,7 @@ pub use device::{
     LinkWidth, Mtu, PortAttr, PortState, RtValues, Transport, TsoCaps,
 };
 pub use dm::DmInit;
+pub use drive::{Party, drive};
 pub use ece::Ece;
 pub use error::{BadHandle, Cause, Error, ErrorKind, FullQueue, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element, EventSource};

@@ -356,7 +356,7 @@ impl Fabric {
             let events = events.map(|event| (index, event));
             self.recorder.record(self.schedule.now, events);
         }
-        let arrives = self.schedule.now.after(self.config.latency);
+        let arrives = self.schedule.now.after(self.config.link.delay);
         while let Some(mut packet) = self.slots[index as usize].node.device.egress.pop() {
             packet.arrives = arrives;
             if packet.route.to.is_none() {
@@ -382,7 +382,10 @@ impl Fabric {
         let is_lost = matches!(verdict, Verdict::Lost(_));
         self.recorder.tap(now, view, is_lost);
         match verdict {
-            Verdict::Passes => self.schedule.fly(packet),
+            Verdict::Passes => match self.rules.shaping.delay_of_link(&packet, now) {
+                None => self.schedule.fly(packet),
+                Some(by) => self.hold(packet, by, 0),
+            },
             Verdict::Lost(why) => self.lose(node, &packet, why),
             Verdict::Affected(effect, rule, random) => {
                 self.note_affected(node, &packet, effect);
@@ -419,7 +422,10 @@ impl Fabric {
             Effect::Reorder(behind) => self.hold(packet, Effect::REORDER_WITHIN, behind),
             Effect::Shape(shape) => {
                 let now = self.schedule.now;
-                let by = self.rules.shaping.delay(rule, shape, &packet, now, random);
+                let by = self
+                    .rules
+                    .shaping
+                    .delay(Some(rule), shape, &packet, now, random);
                 self.hold(packet, by, 0);
             }
             Effect::Hold => {
@@ -562,7 +568,7 @@ impl Fabric {
     pub(crate) fn remove_rule(&mut self, id: FaultId) {
         self.rewire(|rules| rules.remove(id));
         for mut packet in self.rules.shaping.remove(id) {
-            packet.arrives = self.schedule.now.after(self.config.latency);
+            packet.arrives = self.schedule.now.after(self.config.link.delay);
             self.schedule.delayed.hold(packet, 0);
             self.schedule.deadlines.is_sooner = true;
         }

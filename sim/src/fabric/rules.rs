@@ -42,7 +42,7 @@ impl Rules {
         Self {
             packets: Vec::new(),
             calls: Vec::new(),
-            shaping: Shaping::default(),
+            shaping: Shaping::new(config),
             crashed: BTreeMap::new(),
             planted: config.planted_defect.then(Planted::new),
             triggers: Triggers::new(config.seed, config.firings),
@@ -51,7 +51,7 @@ impl Rules {
 
     /// Whether a rule sees single packets.
     pub(crate) fn see_packets(&self) -> bool {
-        !self.packets.is_empty() || self.planted.is_some()
+        !self.packets.is_empty() || self.planted.is_some() || self.shaping.is_of_links()
     }
 
     /// Applies the planted defect, if there is one, to a packet that leaves.

@@ -3,16 +3,20 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use verbs_api::lab::{FaultId, Shape};
+use verbs_api::lab::{Distribution, FaultId, Shape};
 
+use crate::config::{Mode, SimConfig};
 use crate::packet::Packet;
+use crate::rng::{Purpose, Random};
 use crate::time::Time;
 
-/// What the rules in force keep.
+/// What the rules in force keep, and the links of the configuration.
 #[derive(Default)]
 pub(super) struct Shaping {
-    links: BTreeMap<(FaultId, Link), Queue>,
+    links: BTreeMap<(Option<FaultId>, Link), Queue>,
     held: BTreeMap<FaultId, Vec<Packet>>,
+    /// The shape of all links, without their delay, which every packet has. `None` if it is empty.
+    every: Option<(Shape, Random)>,
 }
 
 /// The nodes at the ends of a link.
@@ -31,10 +35,34 @@ struct Queue {
 const HEADERS: u64 = 14 + 20 + 8 + 12 + 4 + 4;
 
 impl Shaping {
-    /// How much later a packet that leaves now arrives. `random` is any number.
+    pub(super) fn new(config: &SimConfig) -> Self {
+        let every = config.link.delay(Duration::ZERO);
+        let is_shaped = config.mode == Mode::Stepped && every != Shape::new();
+        // Rules have the numbers from 0 on.
+        let random = || Random::new(config.seed, Purpose::Jitter, (1 << 26) - 1);
+        Self {
+            every: is_shaped.then(|| (every, random())),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the links themselves shape packets.
+    pub(super) fn is_of_links(&self) -> bool {
+        self.every.is_some()
+    }
+
+    /// How much later than usual a packet that leaves now arrives, without rules. `None` if no
+    /// packet is ever late.
+    pub(super) fn delay_of_link(&mut self, packet: &Packet, now: Time) -> Option<Duration> {
+        let (shape, random) = self.every.as_mut()?;
+        let (shape, random) = (*shape, random.any());
+        Some(self.delay(None, shape, packet, now, random))
+    }
+
+    /// How much later a packet that leaves now arrives, by a rule. `random` is any number.
     pub(super) fn delay(
         &mut self,
-        rule: FaultId,
+        rule: Option<FaultId>,
         shape: Shape,
         packet: &Packet,
         now: Time,
@@ -47,9 +75,7 @@ impl Shaping {
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         });
         queue.left = queue.left.max(now).after(takes);
-        let choices = shape.jitter.as_nanos() + 1;
-        let jitter = (u128::from(random) * choices) >> 64;
-        let jitter = Duration::from_nanos(u64::try_from(jitter).unwrap_or(u64::MAX));
+        let jitter = jitter(shape, random);
         let through = queue.left.after(shape.delay).after(jitter);
         queue.through = queue.through.max(through);
         queue.through.since_start() - now.since_start()
@@ -62,7 +88,70 @@ impl Shaping {
 
     /// Forgets a rule. Returns the packets that it has kept, oldest first.
     pub(super) fn remove(&mut self, rule: FaultId) -> Vec<Packet> {
-        self.links.retain(|(of, _), _| *of != rule);
+        self.links.retain(|(of, _), _| *of != Some(rule));
         self.held.remove(&rule).unwrap_or_default()
+    }
+}
+
+/// By how much a packet is late at random. `random` is any number.
+fn jitter(shape: Shape, random: u64) -> Duration {
+    let scale = shape.jitter.as_nanos().min(u64::MAX.into());
+    let nanos = match shape.distribution {
+        Distribution::Normal => {
+            let parts = [0, 16, 32, 48].map(|shift| u128::from(random >> shift & 0xffff));
+            (parts.iter().sum::<u128>() * (scale + 1)) >> 18
+        }
+        // The inverse of the root of a uniform number below 1 is above 10 once in 100 times.
+        Distribution::Pareto => {
+            let root = u128::from(random.isqrt() + 1);
+            scale * ((1 << 32) - root) / root
+        }
+        _ => (u128::from(random) * (scale + 1)) >> 64,
+    };
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_distributed_as_their_names_promise() {
+        const DRAWS: u64 = 100_000;
+        // How many thousandths are below some times.
+        for (distribution, below) in [
+            (Distribution::Uniform, [(250, 250), (500, 500), (1000, 999)]),
+            (Distribution::Normal, [(250, 42), (500, 500), (1000, 1000)]),
+            (
+                Distribution::Pareto,
+                [(1000, 750), (9000, 990), (99_000, 999)],
+            ),
+        ] {
+            let shape = Shape::new().jitter(Duration::from_nanos(1000));
+            let shape = shape.distribution(distribution);
+            let mut random = Random::new(1, Purpose::Jitter, 0);
+            let draws: Vec<_> = (0..DRAWS).map(|_| jitter(shape, random.any())).collect();
+            for (nanos, thousandths) in below {
+                let limit = Duration::from_nanos(nanos);
+                let fewer = draws.iter().filter(|draw| **draw < limit).count() as u64;
+                let found = fewer * 1000 / DRAWS;
+                let text = format!("{distribution:?}: {found} below {limit:?}");
+                assert!(found.abs_diff(thousandths) <= 6, "{text}");
+            }
+            let most = draws.iter().max().unwrap();
+            let has_tail = distribution == Distribution::Pareto;
+            assert_eq!(*most > shape.jitter, has_tail, "{distribution:?}: {most:?}");
+        }
+    }
+
+    #[test]
+    fn no_random_number_and_no_scale_is_too_large() {
+        for distribution in Distribution::ALL {
+            for random in [0, 1, u64::MAX] {
+                let shape = Shape::new().distribution(*distribution);
+                let _ = jitter(shape.jitter(Duration::MAX), random);
+                assert_eq!(jitter(shape, random), Duration::ZERO);
+            }
+        }
     }
 }

@@ -132,7 +132,7 @@ pub use mr::{Mr, Sge};
 pub use mw::{Mw, MwBind, MwBindInfo};
 pub use pd::Pd;
 pub use qp::{Qp, QpBuilder};
-pub use srq::Srq;
+pub use srq::{Srq, SrqBuilder};
 #[cfg(feature = "stream")]
 pub use stream::CompletionStream;
 pub use td::Td;

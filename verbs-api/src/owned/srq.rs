@@ -17,7 +17,7 @@ use crate::site::{Site, Standing};
 use crate::srq::{SrqAttr, SrqAttrMask, SrqInit};
 use crate::verbs::Wait;
 
-/// A shared receive queue: [`Pd::create_srq`]. Queue pairs made with it take their receives from it
+/// A shared receive queue: [`Pd::srq`]. Queue pairs made with it take their receives from it
 /// ([`QpBuilder::srq`](super::QpBuilder::srq)). Any number of threads may post on it.
 ///
 /// Receives are taken in the order of posting. Their completions come in any order, each with the
@@ -28,11 +28,11 @@ use crate::verbs::Wait;
 ///
 /// ```no_run
 /// use verbs_api::owned::{Cq, Mr, Pd, Qp, RecvWr, Srq};
-/// use verbs_api::{QpType, Result, SrqInit};
+/// use verbs_api::{QpType, Result};
 ///
 /// /// Queue pairs for many peers, with receives for all of them.
 /// fn serve(pd: &Pd, cq: &Cq, mr: &Mr, peers: usize) -> Result<(Srq, Vec<Qp>)> {
-///     let srq = pd.create_srq(&SrqInit::new(64))?;
+///     let srq = pd.srq(64).create()?;
 ///     for slot in 0..64 {
 ///         let room = [mr.sge(slot * 512..(slot + 1) * 512)];
 ///         srq.post_recv(&[RecvWr::new(slot as u64, &room)])?;
@@ -82,43 +82,64 @@ impl Drop for Parts {
     }
 }
 
-impl Pd {
-    /// Creates a shared receive queue ([`Verbs::create_srq`](crate::Verbs::create_srq)).
-    ///
-    /// # Errors
-    /// `Invalid` for sizes above the device's, or a size of 0; `NoMemory`.
-    #[track_caller]
-    pub fn create_srq(&self, init: &SrqInit) -> Result<Srq> {
-        let _standing = Standing::at(Site::here());
-        Srq::create(self, init, None)
-    }
+/// The attributes of a new shared receive queue ([`Pd::srq`]).
+#[derive(Clone, Debug)]
+#[must_use = "`create` makes the queue"]
+pub struct SrqBuilder<'a> {
+    pd: &'a Pd,
+    init: SrqInit,
+    xrc: Option<(&'a Xrcd, &'a Cq)>,
+}
 
-    /// Creates a shared receive queue of XRC, in a domain and with a CQ of its own, both of this
-    /// context ([`Verbs::create_srq`](crate::Verbs::create_srq)). It holds both.
-    ///
-    /// # Errors
-    /// As for [`create_srq`](Self::create_srq); `Invalid` for a domain or a CQ of another context;
-    /// `NotSupported`.
-    #[track_caller]
-    pub fn create_xrc_srq(&self, init: &SrqInit, xrcd: &Xrcd, cq: &Cq) -> Result<Srq> {
-        let _standing = Standing::at(Site::here());
-        Srq::create(self, init, Some((xrcd, cq)))
+impl Pd {
+    /// Begins to create a shared receive queue of at least `max_wr` receives.
+    pub fn srq(&self, max_wr: u32) -> SrqBuilder<'_> {
+        SrqBuilder {
+            pd: self,
+            init: SrqInit::new(max_wr),
+            xrc: None,
+        }
     }
 }
 
-impl Srq {
-    fn create(pd: &Pd, init: &SrqInit, xrc: Option<(&Xrcd, &Cq)>) -> Result<Self> {
+impl<'a> SrqBuilder<'a> {
+    /// Scatter/gather entries of a receive, at least. Default: 1.
+    pub fn max_sge(mut self, max_sge: u32) -> Self {
+        self.init = self.init.max_sge(max_sge);
+        self
+    }
+
+    /// A value of the program: [`Srq::srq_context`]. Default: 0.
+    pub fn srq_context(mut self, srq_context: u64) -> Self {
+        self.init = self.init.context(srq_context);
+        self
+    }
+
+    /// Makes it a queue of XRC, in a domain and with a CQ of its own, both of this context. It
+    /// holds both. Default: a plain queue.
+    pub fn xrc(self, xrcd: &'a Xrcd, cq: &'a Cq) -> Self {
+        let xrc = Some((xrcd, cq));
+        Self { xrc, ..self }
+    }
+
+    /// Creates it ([`Verbs::create_srq`](crate::Verbs::create_srq)).
+    ///
+    /// # Errors
+    /// `Invalid` for sizes above the device's, a size of 0, and a domain or a CQ of another
+    /// context; `NoMemory`; `NotSupported` for XRC on a device without it.
+    #[track_caller]
+    pub fn create(self) -> Result<Srq> {
+        let _standing = Standing::at(Site::here());
+        let Self { pd, mut init, xrc } = self;
         let context = pd.context();
         let verb = Verb::CreateSrq;
-        let mut init = *init;
-        init.xrc = None;
         if let Some((xrcd, cq)) = xrc {
             context.check(verb, Object::Xrcd, xrcd.context())?;
             context.check(verb, Object::Cq, cq.context())?;
             init = init.xrc(xrcd.handle(), cq.handle());
         }
         let handle = context.verbs().create_srq(pd.handle(), &init)?;
-        let srq = Self(Owner::new(Parts {
+        let srq = Srq(Owner::new(Parts {
             handle,
             srq_context: init.srq_context,
             pd: pd.clone(),
@@ -131,14 +152,16 @@ impl Srq {
         context.enter(&srq.0);
         Ok(srq)
     }
+}
 
+impl Srq {
     /// The protection domain it was made from, to which the regions of its receives must belong
     /// (SRQ-12).
     pub fn pd(&self) -> &Pd {
         &self.0.pd
     }
 
-    /// The program's own value ([`SrqInit::context`]).
+    /// The program's own value ([`SrqBuilder::srq_context`]).
     pub fn srq_context(&self) -> u64 {
         self.0.srq_context
     }

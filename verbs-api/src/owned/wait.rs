@@ -56,6 +56,17 @@ impl Cq {
         }
     }
 
+    /// Waits for completions, however long it takes: [`wait`](Self::wait) with [`Wait::Forever`],
+    /// which always returns some.
+    ///
+    /// # Errors
+    /// The errors of `wait`.
+    #[track_caller]
+    pub fn wait_forever(&self) -> Result<Completions> {
+        let completions = self.wait(Wait::Forever)?;
+        Ok(completions.expect("a wait without a limit ends with completions or an error"))
+    }
+
     /// The next completions: [`wait`](Self::wait) for a task of any executor.
     ///
     /// Completions are taken only as the future returns them, so dropping it loses none. Several

@@ -14,12 +14,12 @@ use crate::verbs::Wait;
 use crate::xrc::XrcdInit;
 
 /// An XRC domain: [`Context::open_xrcd`]. Its SRQs are made by
-/// [`Pd::create_xrc_srq`](super::Pd::create_xrc_srq).
+/// [`SrqBuilder::xrc`](super::SrqBuilder::xrc).
 ///
 /// ```no_run
 /// use verbs_api::connect::Endpoint;
 /// use verbs_api::owned::{Context, Cq, Pd, Srq, XrcRecvQp};
-/// use verbs_api::{RcParams, Result, SrqInit, XrcdInit};
+/// use verbs_api::{RcParams, Result, XrcdInit};
 ///
 /// /// One connection for all processes of this host, and an SRQ of this one: a sender names it by
 /// /// its number.
@@ -28,7 +28,7 @@ use crate::xrc::XrcdInit;
 ///     let domain = pd.context().open_xrcd(&XrcdInit::of(file).create())?;
 ///     let qp = domain.create_recv_qp()?;
 ///     qp.connect(peer, &RcParams::default())?;
-///     let srq = pd.create_xrc_srq(&SrqInit::new(64), &domain, cq)?;
+///     let srq = pd.srq(64).xrc(&domain, cq).create()?;
 ///     let number = srq.num()?;
 ///     Ok((qp, srq, number))
 /// }
