@@ -8,6 +8,7 @@
 //! cargo run --release --example store real         # tokio, real time
 //! cargo run --release --example store 192.168.1.7  # real devices, by an address of one
 //! cargo run --release --example store explore      # looks for the mistakes, 10,000 seeds
+//! cargo run --release --example store trace 33     # 100 runs of seed 33, which are the same
 //! cargo test --release --example store
 //! ```
 
@@ -154,6 +155,11 @@ fn main() -> Result<()> {
         }
         Some("explore") => {
             promises::report(10_000);
+            return Ok(());
+        }
+        Some("trace") => {
+            let seed = env::args().nth(2).and_then(|seed| seed.parse().ok());
+            print!("{}", promises::trace(seed.expect("a seed"), 100));
             return Ok(());
         }
         Some("real") => real_time(simulated(&*sim(Mode::RealTime))?),

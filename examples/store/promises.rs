@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use verbs_api::lab::Partition;
 use verbs_explore::{Exploration, World};
+use verbs_faults::Plan;
 use verbs_sim::rt::{self, Order};
 use verbs_sim::{SimConfig, Suppressions};
 
@@ -77,6 +78,21 @@ pub(crate) fn exploration() -> Exploration {
 
 pub(crate) fn explored(world: &World, bug: Option<Bug>) -> Result<(), String> {
     keeps_its_promises(world, Order::Seed(world.seed()), bug)
+}
+
+/// The trace of a seed, which is the same in each of some runs.
+pub(crate) fn trace(seed: u64, runs: u32) -> String {
+    let test = |world: &World| explored(world, None);
+    let run = || exploration().trial(seed, &Plan::standard(), true, test);
+    let first = run();
+    for _ in 1..runs {
+        assert_eq!(run(), first, "each run of a seed is the same");
+    }
+    first
+        .trace
+        .iter()
+        .map(|record| format!("{record}\n"))
+        .collect()
 }
 
 /// Looks for each planted mistake, and tries the store without one under `seeds`.

@@ -136,12 +136,14 @@ macro_rules! handle {
         debug_is_display!($name);
 
         impl Ord for $name {
+            #[inline]
             fn cmp(&self, other: &Self) -> Ordering {
                 order(*self).cmp(&order(*other))
             }
         }
 
         impl PartialOrd for $name {
+            #[inline]
             fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
                 Some(self.cmp(other))
             }
