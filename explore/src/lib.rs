@@ -6,6 +6,16 @@
 //! is a device around another one, and checks invariants on each call. Module `program` (feature
 //! `programs`) generates random programs, which explore the device itself.
 //!
+//! ```
+//! use verbs_explore::Exploration;
+//!
+//! let explored = Exploration::new("opens").seeds(0..100).run(|world| {
+//!     let context = world.verbs().open_device("sim0").map_err(|error| error.to_string())?;
+//!     world.verbs().close_device(context).map_err(|error| error.to_string())
+//! });
+//! assert_eq!(explored.unwrap().tried, 100);
+//! ```
+//!
 //! `docs/exploration.md` is the guide.
 #![deny(unsafe_code)]
 

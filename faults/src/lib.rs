@@ -3,6 +3,15 @@
 //!
 //! A [`Plan`] is made by [`Plan::new`], read from a file ([`Plan::parse`]), or the
 //! [standard](Plan::standard) one. It prints as its file; `docs/faults.md` describes the format.
+//!
+//! ```
+//! use verbs_api::lab::{Fault, PacketFilter};
+//! use verbs_faults::Plan;
+//!
+//! let plan = Plan::new(vec![Fault::drop(PacketFilter::EVERY.to(1)).nth(3)])?;
+//! assert_eq!(Plan::parse("plan.toml", &plan.to_string()).unwrap(), plan);
+//! # Ok::<(), verbs_api::Error>(())
+//! ```
 #![deny(unsafe_code)]
 
 mod plan;

@@ -8,6 +8,17 @@
 //! excess acknowledgement, inline data outside of any region, an unbounded wait. All other mistakes
 //! go to the driver, because the suite judges the driver.
 //!
+//! ```no_run
+//! use verbs_api::{Result, Verbs};
+//!
+//! fn main() -> Result<()> {
+//!     for device in verbs_hw::Hw::new().devices()? {
+//!         println!("{}", device.name);
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
 //! | module | holds |
 //! |---|---|
 //! | `hw`, `verbs` | the backend: tables of objects; every verb |

@@ -5,6 +5,13 @@
 //! [scenarios](Scenario) that check them. Start with [`run()`]: it runs scenarios against a
 //! [`Backend`] and gives a [`Run`](report::Run).
 //!
+//! ```
+//! let arming = verbs_scenarios::select("CQ-ARM-03");
+//! assert!(!arming.is_empty());
+//! let rule = verbs_scenarios::rule("CQ-ARM-03").unwrap();
+//! assert!(!rule.source.to_string().is_empty());
+//! ```
+//!
 //! | module | holds |
 //! |---|---|
 //! | `rules`, `reasons` | the catalogue; why a rule has no scenario |

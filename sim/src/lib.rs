@@ -3,6 +3,35 @@
 //! [`Sim`] is a fabric of simulated devices behind the trait [`Verbs`](verbs_api::Verbs), with test
 //! controls ([`Lab`](verbs_api::lab::Lab)).
 //!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//! use verbs_api::lab::{Fault, Lab, PacketFilter};
+//! use verbs_api::owned::{Context, Qp, RecvWr, SendWr};
+//! use verbs_api::{QpType, RcParams, Result};
+//! use verbs_sim::{Sim, SimConfig};
+//!
+//! let sim = Arc::new(Sim::new(SimConfig::new()));
+//! let qp = |device: &str| -> Result<Qp> {
+//!     let pd = Context::open(sim.clone(), device)?.alloc_pd()?;
+//!     let channel = pd.context().create_comp_channel()?;
+//!     let cq = pd.context().cq(16).channel(&channel).create()?;
+//!     pd.qp(QpType::Rc, &cq, &cq).create()
+//! };
+//! let (client, server) = (qp("sim0")?, qp("sim1")?);
+//! client.connect_rc(&server, &RcParams::default())?;
+//!
+//! // The message is lost, so the client's device sends it again after a timeout.
+//! sim.inject(Fault::drop(PacketFilter::EVERY).nth(1))?;
+//! server.post_recv(RecvWr::new(1, &[]))?;
+//! client.post_send(SendWr::send(2, &[]))?;
+//! for wc in server.recv_cq().wait_forever()? {
+//!     assert_eq!(wc.ok()?.wr_id, 1);
+//! }
+//! assert!(sim.now() > Duration::from_millis(1), "in virtual time");
+//! # Ok::<(), verbs_api::Error>(())
+//! ```
+//!
 //! # What is supported
 //! RC, UC, UD and XRC queue pairs with all operations of their transports: Send, RDMA Write and
 //! Read, atomics, binds and invalidations; shared receive queues; memory windows of both types;

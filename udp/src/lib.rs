@@ -9,6 +9,15 @@
 //!
 //! Sending waits while the socket's buffer is full; receiving never waits. All methods may be
 //! called by several threads at once.
+//!
+//! ```no_run
+//! use std::net::Ipv4Addr;
+//! use verbs_udp::{Socket, Train};
+//!
+//! let socket = Socket::bind(Ipv4Addr::LOCALHOST.into())?;
+//! socket.send(&Train::new(Ipv4Addr::new(127, 0, 0, 2).into(), b"a datagram"))?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 

@@ -7,6 +7,32 @@
 //! should use [`owned`]: the same objects with owners, and memory that stays as long as work uses
 //! it.
 //!
+//! ```no_run
+//! use std::sync::Arc;
+//! use verbs_api::owned::{Context, RecvWr, SendWr};
+//! use verbs_api::{Access, QpType, RcParams, Result, Verbs};
+//!
+//! /// Sends a greeting from a device to itself: on the simulator or on a NIC.
+//! fn greet(verbs: Arc<dyn Verbs>, device: &str) -> Result<Vec<u8>> {
+//!     let pd = Context::open(verbs, device)?.alloc_pd()?;
+//!     let channel = pd.context().create_comp_channel()?;
+//!     let sent = pd.context().cq(16).create()?;
+//!     let received = pd.context().cq(16).channel(&channel).create()?;
+//!     let near = pd.qp(QpType::Rc, &sent, &sent).create()?;
+//!     let far = pd.qp(QpType::Rc, &received, &received).create()?;
+//!     near.connect_rc(&far, &RcParams::default())?;
+//!
+//!     let mr = pd.alloc_mr(4096, Access::LOCAL_WRITE)?;
+//!     mr.write(0, b"hello")?;
+//!     far.post_recv(RecvWr::new(1, &[mr.sge(2048..)]))?;
+//!     near.post_send(SendWr::send(2, &[mr.sge(..5)]))?;
+//!     for wc in received.wait_forever()? {
+//!         wc.ok()?;
+//!     }
+//!     mr.read_vec(2048, 5)
+//! }
+//! ```
+//!
 //! | | |
 //! |---|---|
 //! | [`Verbs`], [`Wait`] | the trait |
