@@ -108,9 +108,9 @@ async fn run<'a, R: Runtime<'a>>(
 }
 
 /// As tasks of the runtime of tokio that runs this, until one of them fails.
-async fn on_tokio(hosts: [Host; REPLICAS], bug: Option<Bug>) -> Result<[Log; REPLICAS]> {
+async fn on_tokio(hosts: [Host; REPLICAS]) -> Result<[Log; REPLICAS]> {
     let tokio = Tokio::default();
-    let program = run(tokio.clone(), hosts, bug, |_, _, _| ());
+    let program = run(tokio.clone(), hosts, None, |_, _, _| ());
     let failed = poll_fn(|context| {
         while let Poll::Ready(Some(ended)) = tokio.0.borrow_mut().poll_join_next(context) {
             if let Err(error) = ended.expect("no task panics") {
@@ -134,7 +134,7 @@ fn real_time(hosts: [Host; REPLICAS]) -> Result<[Log; REPLICAS]> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build();
-    let program = on_tokio(hosts, None);
+    let program = on_tokio(hosts);
     runtime.expect("a runtime").block_on(program)
 }
 
@@ -144,7 +144,7 @@ fn main() -> Result<()> {
         None => {
             let sim = sim(Mode::Stepped);
             let hosts = simulated(&*sim)?;
-            verbs_sim::tokio::block_on(sim, on_tokio(hosts, None))
+            verbs_sim::tokio::block_on(sim, on_tokio(hosts))
         }
         Some("own") => {
             let sim = sim(Mode::Stepped);
@@ -230,7 +230,7 @@ mod tests {
         let own = rt::block_on(&*own, Order::Fifo, program)?;
         let of_tokio = sim();
         let hosts = simulated(&*of_tokio)?;
-        let of_tokio = verbs_sim::tokio::block_on(of_tokio, on_tokio(hosts, None))?;
+        let of_tokio = verbs_sim::tokio::block_on(of_tokio, on_tokio(hosts))?;
         let config = SimConfig::new().hosts(&HOSTS);
         let real = real_time(simulated(&Sim::new(config.mode(Mode::RealTime)))?)?;
         for logs in [own, of_tokio, real] {

@@ -53,6 +53,8 @@
 //! [`Wait::Forever`](verbs_api::Wait::Forever), is an error in a task, because it would hold up all
 //! others. A task that spins on a CQ calls [`Executor::yield_now`] between its polls.
 //!
+//! A task stands still while it is [paused](Task::pause), and its device goes on.
+//!
 //! Everything is on one thread. A task may also wait for something of another crate, such as a
 //! channel or a lock, as long as a task of this run wakes it.
 
