@@ -1,6 +1,11 @@
 //! The machines that the nodes are in.
 
 use core::ops::Range;
+use std::collections::BTreeMap;
+
+use verbs_api::{BadHandle, Handle};
+
+use crate::device::{Refusal, bad_handle};
 
 /// The name of each host, and the number of its nodes, in the order of the nodes.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +17,10 @@ pub(crate) struct HostNodes {
     first: u32,
     count: u32,
 }
+
+/// The handles whose objects were lost when their host crashed: of each index the last one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lost(BTreeMap<u32, u32>);
 
 impl Hosts {
     /// Each node is a host, with the name of its device.
@@ -71,5 +80,25 @@ impl HostNodes {
 
     pub(crate) fn contains(self, node: u32) -> bool {
         self.range().contains(&node)
+    }
+}
+
+impl Lost {
+    pub(crate) fn add(&mut self, handle: impl Handle) {
+        self.0.insert(handle.index(), handle.generation());
+    }
+
+    pub(crate) fn has(&self, handle: impl Handle) -> bool {
+        let last = self.0.get(&handle.index());
+        last.is_some_and(|last| handle.generation() <= *last)
+    }
+
+    /// The refusal of a handle that names no object.
+    pub(crate) fn explain<H: Handle>(&self, handle: H, refusal: Refusal) -> Refusal {
+        if self.has(handle) {
+            bad_handle(H::OBJECT, BadHandle::Crashed)
+        } else {
+            refusal
+        }
     }
 }

@@ -96,7 +96,7 @@ pub fn block_on<T>(verbs: Arc<dyn Verbs>, main: impl Future<Output = Result<T>>)
     // The runtime ends before that, and its tasks with it.
     let _hold = rt::Hold::of(&*verbs)?;
     let clock = Arc::new(Clock::new(verbs.clone()));
-    // Handles of tasks that the program keeps, keep the hooks.
+    // A handle of a task that the program keeps also keeps the hooks.
     let [parked, unparked] = [(); 2].map(|()| Arc::downgrade(&clock));
     let runtime = Builder::new_current_thread()
         .enable_time()

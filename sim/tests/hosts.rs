@@ -352,3 +352,33 @@ fn a_task_that_waits_on_a_host_that_crashes_learns_of_it() {
     });
     assert_eq!(error.unwrap().unwrap_err().kind(), ErrorKind::Invalid);
 }
+
+#[test]
+fn what_the_tasks_of_a_crashed_host_still_do_is_not_a_mistake() {
+    let sim = Sim::new(SimConfig::new().hosts(NAMED));
+    let [client, server] = ["client", "server"].map(|name| Host::new(&sim, name));
+    server.listen();
+    let (id, _) = client.connect(service(1));
+    let (served, cq) = server.accept();
+    assert_eq!(client.next().event, CmEventType::Established);
+    sim.crash("server").unwrap();
+    assert!(server.sim.poll_cq(cq, &mut [Wc::default()]).is_err());
+    assert!(server.cm().query_id(served).is_err());
+    assert!(server.sim.destroy_cq(cq, Wait::Poll).is_err());
+    assert!(server.cm().destroy_id(served, Wait::Poll).is_err());
+    client.post_send(id);
+    sim.restart("server").unwrap();
+    let again = Host::new(&sim, "server");
+    let refused = server.sim.poll_cq(cq, &mut [Wc::default()]).unwrap_err();
+    assert!(
+        refused.to_string().contains("lost when its host crashed"),
+        "{refused}"
+    );
+    assert_eq!(sim.diagnose().mistakes, []);
+    // A mistake of the program that runs there now.
+    let context = again.sim.open_device("sim1").unwrap();
+    let cq = again.sim.create_cq(context, &CqInit::new(1)).unwrap();
+    again.sim.destroy_cq(cq, Wait::Poll).unwrap();
+    assert!(again.sim.poll_cq(cq, &mut [Wc::default()]).is_err());
+    assert_eq!(sim.diagnose().mistakes.len(), 1);
+}

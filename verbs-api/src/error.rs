@@ -274,6 +274,8 @@ pub enum BadHandle {
     Null,
     /// The object has been destroyed.
     Stale,
+    /// The object was lost when its host crashed ([`Lab::crash`](crate::lab::Lab::crash)).
+    Crashed,
     /// The object belongs to another context or another backend.
     Foreign,
     /// The number by which the driver knows its object has been corrupted.
@@ -583,6 +585,7 @@ impl fmt::Display for Cause {
                 let problem = match problem {
                     BadHandle::Null => "is the zero handle",
                     BadHandle::Stale => "names an object that has been destroyed",
+                    BadHandle::Crashed => "names an object that was lost when its host crashed",
                     BadHandle::Foreign => "belongs to another context",
                     BadHandle::Corrupt => "is corrupt",
                 };

@@ -8,7 +8,7 @@ use verbs_api::table::{Id, Table};
 use verbs_api::{ErrorKind, Handle, Object};
 
 use crate::device::{Channel, Refusal, Result, Wakeup, Wakeups, find};
-use crate::hosts::HostNodes;
+use crate::hosts::{HostNodes, Lost};
 
 /// The event channels.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,7 @@ pub(crate) struct Channels {
     pub(crate) table: Table<Channel<CmChannel, CmEvent>>,
     /// The nodes of the hosts that channels belong to.
     homes: BTreeMap<u32, HostNodes>,
+    lost: Lost,
     /// Events that were read but not acknowledged, with the ids that count them.
     unacked: BTreeMap<u64, CmId>,
     last_token: u64,
@@ -55,6 +56,7 @@ impl Channels {
     pub(super) fn crash(&mut self, host: HostNodes) {
         let of_host = self.homes.iter().filter(|(_, home)| **home == host);
         for index in of_host.map(|(index, _)| *index).collect::<Vec<_>>() {
+            self.lost.add(self.handle(index));
             self.remove(index);
         }
     }
@@ -79,7 +81,7 @@ impl Channels {
     }
 
     pub(super) fn find(&self, channel: CmChannel) -> Result<u32> {
-        find(&self.table, channel)
+        find(&self.table, channel).map_err(|refusal| self.lost.explain(channel, refusal))
     }
 
     pub(super) fn handle(&self, index: u32) -> CmChannel {

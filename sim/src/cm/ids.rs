@@ -11,6 +11,7 @@ use super::bind::Bindings;
 use super::host::Exchange;
 use super::id::{Id, OwnQp, ReadEvent, State, wrong_state};
 use crate::device::{Result, find, in_context, invalid};
+use crate::hosts::Lost;
 use crate::rng::Random;
 
 in_context!(Id, handle.context());
@@ -23,6 +24,7 @@ pub(crate) struct Ids {
     /// The number of listeners.
     pub(super) listening: u32,
     pub(super) random: Random,
+    pub(super) lost: Lost,
 }
 
 impl Ids {
@@ -32,6 +34,7 @@ impl Ids {
             bindings: Bindings::default(),
             listening: 0,
             random,
+            lost: Lost::default(),
         }
     }
 
@@ -44,7 +47,7 @@ impl Ids {
     }
 
     pub(super) fn find(&self, id: CmId) -> Result<u32> {
-        find(&self.table, id)
+        find(&self.table, id).map_err(|refusal| self.lost.explain(id, refusal))
     }
 
     /// Changes the state of an id, and counts the listeners.

@@ -226,6 +226,7 @@ impl Manager {
             if let Ok(index) = self.ids.find(id) {
                 self.remove(index);
             }
+            self.ids.lost.add(id);
         }
         self.channels.crash(host);
     }

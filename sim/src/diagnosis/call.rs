@@ -124,6 +124,8 @@ impl Class {
             },
             Cause::Handle { problem, .. } => match problem {
                 BadHandle::Stale => Self::Destroyed,
+                // The program has lost its power: that of its test may still run.
+                BadHandle::Crashed => return None,
                 BadHandle::Foreign => Self::OtherParent,
                 // A handle of no object may come from an earlier failure.
                 _ => Self::Refused,

@@ -22,6 +22,7 @@ use crate::device::{
     Answer, EmptyCqs, Refusal, Refused, Wakeup, bad_handle, count_waiter, node_of,
 };
 use crate::fabric::{Fabric, WaitFor, Waiting};
+use crate::hosts::Lost;
 use crate::network::Sockets;
 use crate::sync::{CHECKED, Mutex, MutexGuard, ThreadId, this_thread};
 use crate::time::Time;
@@ -40,6 +41,8 @@ pub(crate) struct Runtime {
     owner: OnceLock<ThreadId>,
     /// The callback for new mistakes.
     pub(crate) watch: OnceLock<Watch>,
+    /// The contexts of hosts that have crashed, once one has.
+    pub(crate) lost: OnceLock<Mutex<Lost>>,
     /// The clock of the machine, in real time.
     pub(crate) clock: Option<RealClock>,
     /// The sockets to other processes, on a network.
@@ -68,6 +71,7 @@ impl Runtime {
             turns: config.trace_threads.then(Turns::default),
             owner: OnceLock::new(),
             watch: OnceLock::new(),
+            lost: OnceLock::new(),
             sockets,
             clock: (config.mode == Mode::RealTime).then(RealClock::start),
             config,
@@ -105,10 +109,20 @@ impl Runtime {
     /// The number of a context's node.
     pub(crate) fn node_of(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
         let node = node_of(context);
-        if node < self.config.nodes {
+        let problem = if node >= self.config.nodes {
+            BadHandle::Foreign
+        } else if self.is_lost(context) {
+            BadHandle::Crashed
+        } else {
             return Ok(node);
-        }
-        Err(bad_handle(object, BadHandle::Foreign).by(verb))
+        };
+        Err(bad_handle(object, problem).by(verb))
+    }
+
+    /// Whether a context was lost when its host crashed.
+    fn is_lost(&self, context: Context) -> bool {
+        let lost = self.lost.get();
+        lost.is_some_and(|lost| lost.lock().has(context))
     }
 
     pub(crate) fn tell_time(&self, fabric: &mut Fabric) {

@@ -17,8 +17,9 @@ use super::sim::Sim;
 use crate::config::Mode;
 use crate::device::{Answer, Refusal, Refused, in_range, invalid};
 use crate::fabric::Fabric;
-use crate::hosts::HostNodes;
+use crate::hosts::{HostNodes, Lost};
 use crate::node::Node;
+use crate::sync::Mutex;
 use crate::time::Time;
 
 /// Numbers the fault rules of all simulations. No decision and no output of a run depends on it.
@@ -183,7 +184,20 @@ impl Lab for Sim {
 
     fn crash(&self, host: &str) -> Result<()> {
         let host = self.find_host(host)?;
-        let crashed = self.runtime.with(|fabric| fabric.crash(host, new_fault));
+        let crashed = self.runtime.with(|fabric| {
+            let contexts = host
+                .range()
+                .map(|node| fabric.node(node).device.base.contexts());
+            let contexts: Vec<_> = contexts.flatten().collect();
+            fabric.crash(host, new_fault)?;
+            let lost = self
+                .runtime
+                .lost
+                .get_or_init(|| Mutex::new(Lost::default()));
+            let mut lost = lost.lock();
+            contexts.into_iter().for_each(|context| lost.add(context));
+            Ok::<_, Refusal>(())
+        });
         crashed.by(Verb::Lab)
     }
 
