@@ -8,6 +8,7 @@ use verbs_api::cm::{ConnParam, PortSpace};
 use verbs_api::owned::{Cm, Cq, Listener, RecvWr, SendWr};
 use verbs_api::{Error, QpType, Result, Verbs};
 use verbs_explore::{Exploration, World};
+use verbs_sim::Suppressions;
 use verbs_sim::rt::{self, Executor, Order};
 
 const SERVER: ([u8; 4], u16) = ([10, 0, 1, 1], 7471);
@@ -103,7 +104,9 @@ async fn check(cq: &Cq) -> Result<()> {
 
 #[test]
 fn client_of_a_server_that_crashes_gets_through_and_no_invariant_breaks() {
-    let exploration = Exploration::new("hosts").seeds(0..200);
+    // A client may give up before the server knows that it is connected.
+    let allowed = Suppressions::parse("VS-CQ-03").unwrap();
+    let exploration = Exploration::new("hosts").strict(allowed).seeds(0..200);
     if let Err(found) = exploration.run(client_gets_through) {
         panic!("{found}");
     }
