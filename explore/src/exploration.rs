@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::Verbs;
 use verbs_api::lab::{Lab, TraceRecord};
+use verbs_api::profile::Profile;
 use verbs_faults::{Part, Plan, PlanError};
 use verbs_sim::{Diagnosis, Finding, Pcap, Sim, SimConfig, Suppressions};
 
@@ -42,6 +43,7 @@ use crate::shrink::shrink;
 pub struct Exploration {
     name: String,
     config: SimConfig,
+    profiles: Vec<Profile>,
     plan: Plan,
     seeds: Seeds,
     pcap: Option<Pcap>,
@@ -54,6 +56,7 @@ pub struct Exploration {
 pub struct World {
     verbs: Arc<Checked>,
     seed: u64,
+    profile: Option<Profile>,
 }
 
 /// The result of one run of a test.
@@ -95,6 +98,8 @@ pub struct Explored {
 pub struct Found {
     /// The seed.
     pub seed: u64,
+    /// The profile of the devices, if the exploration has [profiles](Exploration::profiles).
+    pub profile: Option<Profile>,
     /// The failure, as in [`Trial::failure`]; or a note that the run did not fail again with the
     /// same seed and faults.
     pub failure: String,
@@ -124,6 +129,7 @@ impl Exploration {
         Self {
             name: word(name),
             config: SimConfig::new(),
+            profiles: Vec::new(),
             plan: Plan::standard(),
             seeds: Seeds::new(0..1000),
             pcap: None,
@@ -166,6 +172,17 @@ impl Exploration {
     #[must_use]
     pub fn config(mut self, config: SimConfig) -> Self {
         self.config = config;
+        self
+    }
+
+    /// Runs the test on devices of each of these profiles, instead of that of the
+    /// [configuration](Self::config): those of seed `n` have profile `n % profiles.len()`. Without
+    /// any, the default, all have that of the configuration.
+    ///
+    /// A replay names the profile, and is refused if its seed has got another one since.
+    #[must_use]
+    pub fn profiles(mut self, profiles: impl IntoIterator<Item = Profile>) -> Self {
+        self.profiles = profiles.into_iter().collect();
         self
     }
 
@@ -287,8 +304,8 @@ impl Exploration {
     /// Runs the test as a replay describes, and returns its failure, or `None` if it passes.
     ///
     /// # Errors
-    /// If the replay is of another version, name or plan, or if the test passes and a fault that
-    /// the replay names did not fire.
+    /// If the replay is of another version, name, profile or plan, or if the test passes and a
+    /// fault that the replay names did not fire.
     ///
     /// # Panics
     /// If the simulation refuses the plan ([`check`](Self::check)).
@@ -297,13 +314,14 @@ impl Exploration {
         replay: &Replay,
         test: impl Fn(&World) -> Result<(), E>,
     ) -> Result<Option<Found>, ReplayError> {
-        let faults = replay.plan(&self.name, &self.plan)?;
+        let faults = replay.plan(&self.subject(replay.seed), &self.plan)?;
         let trial = self.judged(replay.seed, &faults, true, &test);
         if trial.failure.is_none() {
             replay.check_fired(&faults, &trial.fired)?;
         }
         Ok(trial.failure.map(|failure| Found {
             seed: replay.seed,
+            profile: self.profile(replay.seed),
             failure,
             faults,
             replay: replay.clone(),
@@ -327,6 +345,11 @@ impl Exploration {
         let config = self.config.clone().seed(seed).trace(trace);
         // Records of which thread ran are for models, and would fill the trace with polls.
         let config = config.trace_threads(false);
+        let profile = self.profile(seed);
+        let config = match profile {
+            Some(profile) => config.profile(profile),
+            None => config,
+        };
         let config = match self.pcap.filter(|_| trace) {
             Some(pcap) => config.pcap(pcap),
             None => config,
@@ -341,7 +364,11 @@ impl Exploration {
             None => checked,
         };
         let verbs = Arc::new(checked);
-        let world = World { verbs, seed };
+        let world = World {
+            verbs,
+            seed,
+            profile,
+        };
         let result = caught(|| test(&world).map_err(|error| error.to_string()));
         if let Some(witness) = &witness {
             witness.ended();
@@ -411,11 +438,26 @@ impl Exploration {
         };
         Found {
             seed,
+            profile: self.profile(seed),
             failure: trial.failure.unwrap_or_else(unsteady),
             faults,
-            replay: Replay::new(&self.name, seed, &self.plan, Some(fewest)),
+            replay: Replay::new(&self.subject(seed), seed, &self.plan, Some(fewest)),
             trace: trial.trace,
             diagnosis: trial.diagnosis,
+        }
+    }
+
+    fn profile(&self, seed: u64) -> Option<Profile> {
+        let number = seed.checked_rem(self.profiles.len() as u64)?;
+        Some(self.profiles[number as usize])
+    }
+
+    /// The subject of the replays of this seed: the name, and the profile if any are set. A name
+    /// has no `@`.
+    fn subject(&self, seed: u64) -> String {
+        match self.profile(seed) {
+            Some(profile) => format!("{}@{}", self.name, word(profile.name)),
+            None => self.name.clone(),
         }
     }
 
@@ -425,7 +467,8 @@ impl Exploration {
             Ok(replay) => replay,
             Err(error) => panic!("{REPLAY}: {error}"),
         };
-        (replay.subject == self.name).then_some(replay)
+        let name = replay.subject.split('@').next();
+        (name == Some(self.name.as_str())).then_some(replay)
     }
 }
 
@@ -453,6 +496,11 @@ impl World {
     /// The seed, for random choices of the test itself.
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// The profile of the devices, if the exploration has [profiles](Exploration::profiles).
+    pub fn profile(&self) -> Option<Profile> {
+        self.profile
     }
 }
 
@@ -508,7 +556,11 @@ fn word(name: &str) -> String {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.failure)?;
-        writeln!(f, "seed {}, with these faults:", self.seed)?;
+        write!(f, "seed {}, ", self.seed)?;
+        if let Some(profile) = self.profile {
+            write!(f, "profile {profile}, ")?;
+        }
+        writeln!(f, "with these faults:")?;
         for line in self.faults.to_string().lines() {
             writeln!(f, "    {line}")?;
         }

@@ -22,7 +22,9 @@ use verbs_faults::{Part, Plan};
 pub struct Replay {
     /// The version that wrote it. With another one the same seed and faults may mean another run.
     pub version: String,
-    /// What ran: the name of an exploration or a scenario. Without colons and white space.
+    /// What ran: the name of an exploration or a scenario. For an exploration with
+    /// [profiles](crate::Exploration::profiles), `@` and the profile follow. Without colons and
+    /// white space.
     pub subject: String,
     /// The seed of everything random.
     pub seed: u64,
