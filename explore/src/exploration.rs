@@ -488,6 +488,11 @@ impl World {
         self.verbs.clone()
     }
 
+    /// The devices, for as long as the world lives.
+    pub(crate) fn device(&self) -> &dyn Verbs {
+        &*self.verbs
+    }
+
     /// The test controls of the simulation.
     pub fn lab(&self) -> &dyn Lab {
         self.verbs.lab().expect("a simulation has test controls")
