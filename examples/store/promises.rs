@@ -49,7 +49,8 @@ pub(crate) fn keeps_its_promises(
                 let [(host, _), (other, _)] = [seed % 3, seed / 3 % 3].map(|at| HOSTS[at as usize]);
                 cut.sleep(Duration::from_micros(seed % 50 * 70)).await;
                 // Some runs have no partition.
-                let partition = (host != other).then(|| Partition::new(lab, host, other));
+                let partition = (host != other)
+                    .then(|| Partition::new(lab, &[host], &[other]).expect("both exist"));
                 cut.sleep(Duration::from_secs(seed % 4 * 5)).await;
                 drop(partition);
             }));

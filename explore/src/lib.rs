@@ -66,7 +66,7 @@ pub use verbs_sim::rt::Executor;
 /// | `seeds = 0..200` | `0..1000` | the [range of seeds](Exploration::seeds) |
 /// | `profiles = [spec, rxe]` | `spec` alone | the names of the [profiles](Exploration::profiles) |
 /// | `faults = harsh` | `standard` | the [plan](Exploration::faults): `standard`, `harsh` or `none` |
-/// | `nodes = 3` | `2` | the number of devices |
+/// | `config = SimConfig::new().nodes(3)` | `SimConfig::new()` | the configuration of the simulations |
 /// | `strict` | | definite mistakes are [failures](Exploration::strict) |
 ///
 /// A failure is a panic with the report ([`Found`]). The command in it runs that failure again, and
@@ -83,7 +83,7 @@ pub use verbs_explore_macros::test;
 pub mod __private {
     pub use verbs_api::profile::Profile;
     pub use verbs_faults::Plan;
-    pub use verbs_sim::{SimConfig, Suppressions};
+    pub use verbs_sim::Suppressions;
 
     pub use crate::attribute::{block_on, ended, exploration, explore};
 }

@@ -8,13 +8,14 @@ use verbs_api::lab::{Fault, FaultGuard};
 use verbs_api::owned::{Context, Qp, RecvWr, SendWr};
 use verbs_api::{Access, Error, QpType, RcParams, Result, WcStatus};
 use verbs_explore::{Executor, REPLAY, World};
+use verbs_sim::SimConfig;
 
 #[verbs_explore::test]
 fn a_device_opens(world: &World) {
     world.verbs().open_device("sim0").unwrap();
 }
 
-#[verbs_explore::test(nodes = 3, seeds = 0..10, faults = none, profiles = [mlx5], strict)]
+#[verbs_explore::test(config = SimConfig::new().nodes(3), seeds = 0..10, faults = none, profiles = [mlx5], strict)]
 fn arguments_set_the_exploration(world: &World) -> Result<()> {
     assert!(world.seed() < 10);
     assert_eq!(world.profile().map(|profile| profile.name), Some("mlx5"));

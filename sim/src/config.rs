@@ -112,6 +112,7 @@ settings! {
     ///
     /// # Panics
     /// Without hosts, with one that has no node, and with more than 65,535 nodes.
+    /// [`Sim::new`](crate::Sim::new) panics if a name is empty, or two hosts have it.
     hosts: Hosts = Hosts::BY_NODE, by hosts(hosts: &'static [(&'static str, u32)]) {
         Hosts::new(hosts)
     };
@@ -270,9 +271,10 @@ settings! {
     /// them should turn this off. Default: yes.
     firings: bool = true;
 
-    /// How slow the links from port to port are, in stepped mode. The random times follow from the
-    /// seed, and packets of a link stay in order. [`Fault::shape`](verbs_api::lab::Fault::shape)
-    /// makes single links slower. Default: each packet takes 1 us.
+    /// How slow the link from each node to each other one is, in stepped mode. The random times
+    /// follow from the seed, and packets of a link stay in order. Fault rules act in addition:
+    /// [`Fault::shape`](verbs_api::lab::Fault::shape) makes single links slower. Default: a delay
+    /// of 1 us; a shape of your own has none unless you give it.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The machines that the nodes are in.
 
 use core::ops::Range;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use verbs_api::{BadHandle, Handle};
 
@@ -18,9 +18,9 @@ pub(crate) struct HostNodes {
     count: u32,
 }
 
-/// The handles whose objects were lost when their host crashed: of each index the last one.
+/// The handles whose objects were lost when their host crashed, by index and generation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lost(BTreeMap<u32, u32>);
+pub(crate) struct Lost(BTreeSet<(u32, u32)>);
 
 impl Hosts {
     /// Each node is a host, with the name of its device.
@@ -39,6 +39,16 @@ impl Hosts {
         }
         assert!(nodes > 0 && nodes <= 0xffff, "1 to 65,535 nodes");
         Self(hosts)
+    }
+
+    /// # Panics
+    /// If a name is empty, or two hosts have it.
+    pub(crate) fn check_names(self) {
+        let mut names = BTreeSet::new();
+        for (name, _) in self.0 {
+            assert!(!name.is_empty(), "a host has a name");
+            assert!(names.insert(name), "two hosts have the name {name}");
+        }
     }
 
     /// The number of nodes, if hosts have names.
@@ -85,12 +95,11 @@ impl HostNodes {
 
 impl Lost {
     pub(crate) fn add(&mut self, handle: impl Handle) {
-        self.0.insert(handle.index(), handle.generation());
+        self.0.insert((handle.index(), handle.generation()));
     }
 
     pub(crate) fn has(&self, handle: impl Handle) -> bool {
-        let last = self.0.get(&handle.index());
-        last.is_some_and(|last| handle.generation() <= *last)
+        self.0.contains(&(handle.index(), handle.generation()))
     }
 
     /// The refusal of a handle that names no object.

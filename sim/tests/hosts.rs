@@ -2,10 +2,11 @@
 
 use core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, ConnParam, PortSpace};
-use verbs_api::lab::{Fault, Lab, PacketFilter, Partition};
+use verbs_api::lab::{Fault, Lab, Limit, PacketFilter, Partition, Shape};
 use verbs_api::owned::{self, Listener};
 use verbs_api::{Cq, CqInit, ErrorKind, QpInit, QpType, RecvWr, SendWr, Verbs, Wait, Wc, WcStatus};
 use verbs_sim::rt::{self, Order};
@@ -164,9 +165,9 @@ fn a_partition_of_hosts_has_all_their_links_and_loses_packets_or_keeps_them() {
         let [client, server] = ["client", "server"].map(|name| Host::new(&sim, name));
         server.listen();
         let partition = if keeps {
-            Partition::holding(&sim, "client", "server").unwrap()
+            Partition::holding(&sim, &["client"], &["server"]).unwrap()
         } else {
-            Partition::new(&sim, "server", "client").unwrap()
+            Partition::new(&sim, &["server"], &["client"]).unwrap()
         };
         let [(first, _), (second, _)] = [1, 2].map(|node| client.connect(service(node)));
         sim.advance(SECOND).unwrap();
@@ -381,4 +382,101 @@ fn what_the_tasks_of_a_crashed_host_still_do_is_not_a_mistake() {
     again.sim.destroy_cq(cq, Wait::Poll).unwrap();
     assert!(again.sim.poll_cq(cq, &mut [Wc::default()]).is_err());
     assert_eq!(sim.diagnose().mistakes.len(), 1);
+}
+
+/// A request that is on its way, at once or late, and an event that is not acknowledged.
+#[test]
+fn nothing_of_before_a_crash_reaches_the_next_life_of_a_host() {
+    let slow = Shape::new().delay(Duration::from_millis(50));
+    for config in [SimConfig::new(), SimConfig::new().link(slow)] {
+        let sim = Sim::new(config);
+        let [client, server] = ["sim0", "sim1"].map(|name| Host::new(&sim, name));
+        server.listen();
+        client.connect(service(1));
+        let held = Partition::holding(&sim, &["sim0"], &["sim1"]).unwrap();
+        client.connect(service(1));
+        sim.crash("sim1").unwrap();
+        sim.restart("sim1").unwrap();
+        drop(held);
+        let server = Host::new(&sim, "sim1");
+        server.listen();
+        sim.advance(SECOND).unwrap();
+        let event = server.cm().get_cm_event(server.channel, Wait::Poll);
+        assert!(event.is_err(), "{event:?}");
+        // It is sent again, and that arrives.
+        assert_eq!(server.next().event, CmEventType::ConnectRequest);
+    }
+}
+
+#[test]
+fn an_event_that_was_read_before_a_crash_cannot_be_acknowledged_after_it() {
+    let (sim, [client, server, _]) = three();
+    server.listen();
+    client.connect(service(1));
+    let event = server
+        .cm()
+        .get_cm_event(server.channel, Wait::Forever)
+        .unwrap();
+    sim.crash("sim1").unwrap();
+    let refused = server.cm().ack_cm_event(&event).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert_eq!(sim.diagnose().mistakes, []);
+}
+
+/// The client destroys an id twice; the crash is of another host.
+#[test]
+fn a_crash_excuses_no_mistake_of_another_host() {
+    let (sim, [client, server, _]) = three();
+    let id = client.id();
+    client.cm().destroy_id(id, Wait::Poll).unwrap();
+    server.listen();
+    sim.crash("sim1").unwrap();
+    assert!(client.cm().destroy_id(id, Wait::Poll).is_err());
+    assert_eq!(sim.diagnose().mistakes.len(), 1);
+}
+
+#[test]
+fn a_host_crashes_whatever_the_limits_are() {
+    for limit in [Limit::Files, Limit::Objects] {
+        let (sim, [client, server, _]) = three();
+        server.listen();
+        let scarce = sim.inject(Fault::limit(limit, 0)).unwrap();
+        sim.crash("sim1").unwrap();
+        sim.remove(scarce).unwrap();
+        sim.restart("sim1").unwrap();
+        let server = Host::new(&sim, "sim1");
+        server.listen();
+        client.connect(service(1));
+        server.accept();
+        assert_eq!(client.next().event, CmEventType::Established);
+    }
+}
+
+#[test]
+fn what_a_partition_holds_does_not_pass_another_one() {
+    let (sim, [client, server, _]) = three();
+    server.listen();
+    let first = Partition::holding(&sim, &["sim0"], &["sim1"]).unwrap();
+    client.connect(service(1));
+    let second = Partition::holding(&sim, &["sim0"], &["sim1"]).unwrap();
+    drop(first);
+    sim.advance(SECOND).unwrap();
+    let event = server.cm().get_cm_event(server.channel, Wait::Poll);
+    assert!(event.is_err(), "{event:?}");
+    drop(second);
+    assert_eq!(server.next().event, CmEventType::ConnectRequest);
+}
+
+#[test]
+fn hosts_and_partitions_that_make_no_sense_are_refused() {
+    for hosts in [&[("", 1)][..], &[("a", 1), ("a", 1)]] {
+        let new = || Sim::new(SimConfig::new().hosts(hosts));
+        assert!(catch_unwind(AssertUnwindSafe(new)).is_err(), "{hosts:?}");
+    }
+    let sim = Sim::new(SimConfig::new().nodes(300));
+    let both = Partition::new(&sim, &["sim0"], &["sim1", "sim0"]).unwrap_err();
+    assert!(both.to_string().contains("both groups"), "{both}");
+    let unknown = Partition::holding(&sim, &["sim0"], &["bob"]).unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::Invalid);
+    assert!(unknown.to_string().len() < 200, "{unknown}");
 }

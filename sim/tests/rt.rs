@@ -355,7 +355,7 @@ fn a_run_that_waits_for_a_paused_task_ends_with_an_error() {
         Ok(())
     });
     let text = stall(error);
-    assert!(text.contains("server, since 0ns: paused"), "{text}");
+    assert!(text.contains("server, since 0ns: it is paused"), "{text}");
 }
 
 #[test]

@@ -70,6 +70,47 @@ fn packets_wait_for_those_before_them_where_the_rate_is_limited() {
     }
 }
 
+/// A packet takes its time on the link, whatever a rule makes of it.
+#[test]
+fn packets_stay_on_a_slow_link_whatever_rules_make_of_them() {
+    // A packet of 938 bytes takes a millisecond.
+    let length = 1000 - HEADERS as u32;
+    let arrivals = |fault: Fault| {
+        let shape = Shape::new().delay(US).rate(1_000_000);
+        let sim = Sim::new(SimConfig::new().link(shape).trace(true));
+        let link = Link::new(&sim, QpType::Uc, &RcParams::default());
+        sim.inject(fault).unwrap();
+        for number in 0..6 {
+            link.far.recv(link.peer, number, 0, length);
+            link.near.send(link.qp, number, 0, length);
+        }
+        settle(&sim);
+        let trace = sim.trace().into_iter();
+        let received = trace.filter(|record| matches!(record.event, TraceEvent::Received(_)));
+        received.map(|record| record.at - US).collect::<Vec<_>>()
+    };
+    let all = PacketFilter::EVERY.to(1);
+    let ms = |times: &[u32]| -> Vec<_> { times.iter().map(|time| *time * MS).collect() };
+    for (fault, expected) in [
+        (
+            Fault::duplicate(all, Duration::ZERO).nth(4),
+            ms(&[1, 2, 3, 4, 4, 5, 6]),
+        ),
+        (
+            Fault::duplicate(all, 2 * MS).nth(4),
+            ms(&[1, 2, 3, 4, 5, 6, 6]),
+        ),
+        (Fault::delay(all, 2 * MS).nth(3), ms(&[1, 2, 4, 5, 5, 6])),
+        (Fault::drop(all).nth(2), ms(&[1, 3, 4, 5, 6])),
+        (
+            Fault::shape(all, Shape::new().delay(MS)),
+            ms(&[2, 3, 4, 5, 6, 7]),
+        ),
+    ] {
+        assert_eq!(arrivals(fault.clone()), expected, "{fault:?}");
+    }
+}
+
 /// Links of different nodes do not wait for each other.
 #[test]
 fn a_large_message_takes_its_bytes_by_the_rate_on_each_link() {

@@ -35,13 +35,13 @@ pub type Party<'p> = (&'p str, &'p mut dyn FnMut() -> Result<bool>);
 /// ```
 ///
 /// A party that waits for a time of its own, and not for the device, needs an executor, such as
-/// that of `verbs_sim::rt`.
+/// that of `verbs_sim::rt`. One that changes something in each turn keeps time from passing.
 ///
 /// # Errors
 /// The first error of a party. In virtual time `Stalled` if nothing is left to happen, or nothing
 /// but timers within the [horizon](Lab::horizon): it names the parties that are not done. In the
 /// simulator's stepped mode a verb that may wait fails with `Usage`, because it would hold up the
-/// other parties.
+/// other parties; so does a `drive` within another one or within an executor.
 pub fn drive(verbs: &dyn Verbs, parties: &mut [Party<'_>]) -> Result<()> {
     let lab = verbs.lab();
     let _hold = lab.map(Hold::new).transpose()?;

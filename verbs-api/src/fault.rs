@@ -737,14 +737,15 @@ impl fmt::Debug for FaultGuard<'_> {
     }
 }
 
-/// Two hosts that do not reach each other as long as this lives: all links between their nodes are
-/// down. Their packets are lost, so peers notice by their retries.
+/// Hosts that do not reach each other as long as this lives: all links between the nodes of one
+/// group of hosts and those of another are down. Their packets are lost, so peers notice by their
+/// retries.
 ///
 /// ```no_run
 /// # use verbs_api::lab::{Lab, Partition};
 /// # use verbs_api::Result;
 /// # fn example(lab: &dyn Lab) -> Result<()> {
-/// let partition = Partition::new(lab, "client", "server")?;
+/// let partition = Partition::new(lab, &["ada"], &["bob", "eve"])?;
 /// // ... a program runs ...
 /// drop(partition); // They reach each other again.
 /// # Ok(())
@@ -757,33 +758,42 @@ pub struct Partition<'l> {
 }
 
 impl<'l> Partition<'l> {
-    /// Separates two hosts, by their names ([`Lab::host`]).
+    /// Separates hosts, by their names ([`Lab::host`]).
     ///
     /// # Errors
-    /// The errors of [`Lab::host`].
-    pub fn new(lab: &'l dyn Lab, host: &str, other: &str) -> Result<Self> {
+    /// The errors of [`Lab::host`]; `Invalid` for a host in both groups.
+    pub fn new(lab: &'l dyn Lab, hosts: &[&str], others: &[&str]) -> Result<Self> {
         let link = |node, peer| Fault::link_down(node).peer(peer);
-        Self::of(lab, host, other, |node, peer| vec![link(node, peer)])
+        Self::of(lab, hosts, others, |node, peer| vec![link(node, peer)])
     }
 
-    /// Separates two hosts, and keeps their packets, which arrive when this is dropped
+    /// Separates hosts, and keeps their packets, which leave once more when this is dropped
     /// ([`Effect::Hold`]).
     ///
     /// # Errors
-    /// The errors of [`Lab::host`].
-    pub fn holding(lab: &'l dyn Lab, host: &str, other: &str) -> Result<Self> {
+    /// The errors of [`new`](Self::new).
+    pub fn holding(lab: &'l dyn Lab, hosts: &[&str], others: &[&str]) -> Result<Self> {
         let hold = |from, to| Fault::hold(PacketFilter::EVERY.from(from).to(to));
-        Self::of(lab, host, other, |a, b| vec![hold(a, b), hold(b, a)])
+        Self::of(lab, hosts, others, |a, b| vec![hold(a, b), hold(b, a)])
     }
 
     fn of(
         lab: &'l dyn Lab,
-        host: &str,
-        other: &str,
+        hosts: &[&str],
+        others: &[&str],
         faults: impl Fn(u32, u32) -> Vec<Fault>,
     ) -> Result<Self> {
-        let (nodes, peers) = (lab.nodes_of(host)?, lab.nodes_of(other)?);
-        let links = nodes.flat_map(|node| peers.clone().map(move |peer| (node, peer)));
+        if hosts.iter().any(|host| others.contains(host)) {
+            refuse("host", "is in both groups of a partition")?;
+        }
+        let nodes = |hosts: &[&str]| -> Result<Vec<_>> {
+            let nodes: Result<Vec<_>> = hosts.iter().map(|host| lab.nodes_of(host)).collect();
+            Ok(nodes?.into_iter().flatten().collect())
+        };
+        let (nodes, peers) = (nodes(hosts)?, nodes(others)?);
+        let links = nodes
+            .iter()
+            .flat_map(|node| peers.iter().map(move |peer| (*node, *peer)));
         let faults = links.flat_map(|(node, peer)| faults(node, peer));
         let guards = faults.map(|fault| FaultGuard::new(lab, fault));
         Ok(Self {

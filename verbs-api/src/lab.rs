@@ -165,7 +165,7 @@ pub trait Lab {
 
     /// Gives a host that has [crashed](Self::crash) its power back: its devices are there again,
     /// with no objects, and their links work. Peers that send to a queue pair of before get no
-    /// answer.
+    /// answer. A device that has [died](Self::kill_device) stays dead.
     ///
     /// # Errors
     /// The errors of [`host`](Self::host); `Invalid` if it has not crashed.

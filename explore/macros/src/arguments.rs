@@ -9,7 +9,7 @@ use syn::{Error, Expr, Ident, Result, Token, bracketed};
 /// The methods of `Exploration` that the arguments stand for, to be called on one.
 pub(crate) struct Arguments(Vec<TokenStream>);
 
-const ARGUMENTS: [&str; 5] = ["seeds", "profiles", "faults", "nodes", "strict"];
+const ARGUMENTS: [&str; 5] = ["seeds", "profiles", "faults", "config", "strict"];
 
 const PLANS: [&str; 3] = ["standard", "harsh", "none"];
 
@@ -61,11 +61,7 @@ fn call(name: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
         quote!(.faults(#private::Plan::#plan()))
     } else {
         let value: Expr = input.parse()?;
-        if name == "nodes" {
-            quote!(.config(#private::SimConfig::new().nodes(#value)))
-        } else {
-            quote!(.#name(#value))
-        }
+        quote!(.#name(#value))
     })
 }
 

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn an_argument_that_makes_no_sense_is_refused_where_it_is() {
-        let names = "seeds, profiles, faults, nodes, strict";
+        let names = "seeds, profiles, faults, config, strict";
         let profiles = "spec, rxe, siw, mlx5, adversarial";
         for (arguments, message, place) in [
             (
@@ -132,7 +132,7 @@ mod tests {
                 "no plan is called hard; there are standard, harsh, none".into(),
                 "hard",
             ),
-            ("nodes 3", "expected `=`".into(), "3"),
+            ("config 3", "expected `=`".into(), "3"),
             ("strict = true", "expected `,`".into(), "="),
         ] {
             let refused = refused(arguments, "fn test(world: &World) {}");

@@ -51,9 +51,10 @@ impl Channels {
         self.homes.get(&index).copied()
     }
 
-    /// Removes the channels of a host.
+    /// Removes the channels of a host. Events of ids that were lost need no acknowledgement.
     #[cfg_attr(any(), mutants::skip)] // controls of tests
-    pub(super) fn crash(&mut self, host: HostNodes) {
+    pub(super) fn crash(&mut self, host: HostNodes, lost: &Lost) {
+        self.unacked.retain(|_, owner| !lost.has(*owner));
         let of_host = self.homes.iter().filter(|(_, home)| **home == host);
         for index in of_host.map(|(index, _)| *index).collect::<Vec<_>>() {
             self.lost.add(self.handle(index));

@@ -36,16 +36,16 @@ use core::time::Duration;
 use verbs_api::cm::{CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmParam, PortSpace};
 use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
-use verbs_api::{Context, Handle, Object, Pd};
+use verbs_api::{BadHandle, Context, Handle, Object, Pd};
 use verbs_roce::mad::CmMessage;
 
-use crate::device::{Result, Wakeup, check_acknowledged, invalid};
+use crate::device::{Result, Wakeup, bad_handle, check_acknowledged, invalid};
 use crate::hosts::HostNodes;
 use crate::rng::{Purpose, Random};
 use crate::time::{Time, Timers};
 
 use conn::Conn;
-use event_channel::Channels;
+use event_channel::{Channels, owner_of};
 use host::Local;
 pub(crate) use host::{Exchange, Host, Peer};
 pub(crate) use id::OwnQp;
@@ -228,7 +228,7 @@ impl Manager {
             }
             self.ids.lost.add(id);
         }
-        self.channels.crash(host);
+        self.channels.crash(host, &self.ids.lost);
     }
 
     /// Gives an id a connection.
@@ -322,6 +322,9 @@ impl Manager {
 
     /// `rdma_ack_cm_event`
     pub(crate) fn ack_cm_event(&mut self, event: &CmEvent) -> Result<()> {
+        if self.ids.lost.has(owner_of(event)) {
+            return Err(bad_handle(Object::CmId, BadHandle::Crashed));
+        }
         let owner = self.channels.acknowledge(event)?;
         self.ids.at_mut(owner.index()).unacked -= 1;
         Ok(())

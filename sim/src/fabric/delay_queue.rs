@@ -61,8 +61,21 @@ impl DelayQueue {
 
     /// Takes the next packet that arrives.
     pub(super) fn pop(&mut self) -> Option<Packet> {
-        let ((_, number), Held { packet, after }) = self.held.pop_first()?;
-        let link = packet.route.link();
+        let first = *self.held.first_key_value()?.0;
+        self.take(first)
+    }
+
+    /// Takes the packets that a condition is true of.
+    pub(super) fn take_out(&mut self, is_it: impl Fn(&Packet) -> bool) -> Vec<Packet> {
+        let all = self.held.iter();
+        let keys = all.filter_map(|(key, held)| is_it(&held.packet).then_some(*key));
+        let keys: Vec<_> = keys.collect();
+        keys.into_iter().filter_map(|key| self.take(key)).collect()
+    }
+
+    fn take(&mut self, key: (Time, u64)) -> Option<Packet> {
+        let Held { packet, after } = self.held.remove(&key)?;
+        let (number, link) = (key.1, packet.route.link());
         if let Some(after) = after
             && let Some(lane) = self.lanes.get_mut(&link)
         {

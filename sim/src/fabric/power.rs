@@ -6,6 +6,7 @@ use super::Fabric;
 use crate::device::{Result, invalid};
 use crate::hosts::HostNodes;
 use crate::node::Node;
+use crate::packet::{DropReason, Packet};
 
 impl Fabric {
     pub(crate) fn has_power(&self, node: u32) -> bool {
@@ -25,6 +26,7 @@ impl Fabric {
             // First of all, since what ends says goodbye.
             self.add_rule(cut, Fault::link_down(node));
         }
+        self.lose_packets_to(host);
         self.manage(|manager, _| manager.crash(host));
         for node in host.range() {
             self.work(node, Node::crash)?;
@@ -35,6 +37,27 @@ impl Fabric {
             }
         }
         Ok(())
+    }
+
+    /// Loses the packets on their way to a host, which would arrive in its next life.
+    fn lose_packets_to(&mut self, host: HostNodes) {
+        let is_for_it = |packet: &Packet| packet.route.to.is_some_and(|to| host.contains(to.node));
+        let mut lost = self.schedule.delayed.take_out(is_for_it);
+        lost.extend(self.rules.shaping.take_out(is_for_it));
+        for _ in 0..self.schedule.flight.len() {
+            let Some(packet) = self.schedule.flight.pop().cloned() else {
+                break;
+            };
+            if is_for_it(&packet) {
+                lost.push(packet);
+            } else {
+                *self.schedule.flight.push() = packet;
+            }
+        }
+        for packet in lost {
+            let node = self.observer_of(&packet);
+            self.lose(node, &packet, DropReason::LinkDown);
+        }
     }
 
     /// A host has power again.

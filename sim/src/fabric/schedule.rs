@@ -83,21 +83,4 @@ impl Schedule {
     pub(super) fn next_turn(&self) -> Option<Time> {
         (!self.turns.is_empty()).then_some(self.now)
     }
-
-    /// Puts a packet in flight, followed by the delayed packets that it was the last to overtake.
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn fly(&mut self, packet: Packet) {
-        let (link, arrives) = (packet.route.link(), packet.arrives);
-        *self.flight.push() = packet;
-        // Without rules that delay packets, none can be overtaken.
-        if self.delayed.is_empty() {
-            return;
-        }
-        for overtaken in self.delayed.overtake(link) {
-            *self.flight.push() = Packet {
-                arrives,
-                ..overtaken
-            };
-        }
-    }
 }

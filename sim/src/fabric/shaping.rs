@@ -13,16 +13,24 @@ use crate::time::Time;
 /// What the rules in force keep, and the links of the configuration.
 #[derive(Default)]
 pub(super) struct Shaping {
-    links: BTreeMap<(Option<FaultId>, Link), Queue>,
+    of_rules: BTreeMap<(FaultId, Link), Queue>,
     held: BTreeMap<FaultId, Vec<Packet>>,
-    /// The shape of all links, without their delay, which every packet has. `None` if it is empty.
-    every: Option<(Shape, Random)>,
+    /// `None` if no link shapes packets, except by a delay, which all packets have.
+    links: Option<Box<Links>>,
+}
+
+/// The links of the configuration.
+struct Links {
+    /// Without the delay.
+    shape: Shape,
+    seed: u64,
+    queues: BTreeMap<Link, (Queue, Random)>,
 }
 
 /// The nodes at the ends of a link.
 type Link = (u32, Option<u32>);
 
-/// The packets of a rule on a link.
+/// The packets on a link, or those of a rule on it.
 #[derive(Default)]
 struct Queue {
     /// When the last packet has left.
@@ -36,49 +44,56 @@ const HEADERS: u64 = 14 + 20 + 8 + 12 + 4 + 4;
 
 impl Shaping {
     pub(super) fn new(config: &SimConfig) -> Self {
-        let every = config.link.delay(Duration::ZERO);
-        let is_shaped = config.mode == Mode::Stepped && every != Shape::new();
-        // Rules have the numbers from 0 on.
-        let random = || Random::new(config.seed, Purpose::Jitter, (1 << 26) - 1);
+        let shape = config.link.delay(Duration::ZERO);
+        let is_shaped = config.mode == Mode::Stepped && shape != Shape::new();
+        let links = || {
+            Box::new(Links {
+                shape,
+                seed: config.seed,
+                queues: BTreeMap::new(),
+            })
+        };
         Self {
-            every: is_shaped.then(|| (every, random())),
+            links: is_shaped.then(links),
             ..Self::default()
         }
     }
 
     /// Whether the links themselves shape packets.
     pub(super) fn is_of_links(&self) -> bool {
-        self.every.is_some()
+        self.links.is_some()
     }
 
     /// How much later than usual a packet that leaves now arrives, without rules. `None` if no
     /// packet is ever late.
     pub(super) fn delay_of_link(&mut self, packet: &Packet, now: Time) -> Option<Duration> {
-        let (shape, random) = self.every.as_mut()?;
-        let (shape, random) = (*shape, random.any());
-        Some(self.delay(None, shape, packet, now, random))
+        let Links {
+            shape,
+            seed,
+            queues,
+        } = &mut **self.links.as_mut()?;
+        let link = packet.route.link();
+        // A stream for each link, so packets of one do not change the times of another.
+        let random = || {
+            let (from, to) = (u64::from(link.0), u64::from(link.1.unwrap_or(u32::MAX)));
+            let seed = seed.wrapping_add(from << 32 | to);
+            (Queue::default(), Random::new(seed, Purpose::Jitter, LINKS))
+        };
+        let (queue, random) = queues.entry(link).or_insert_with(random);
+        Some(queue.delay(*shape, packet, now, random.any()))
     }
 
     /// How much later a packet that leaves now arrives, by a rule. `random` is any number.
     pub(super) fn delay(
         &mut self,
-        rule: Option<FaultId>,
+        rule: FaultId,
         shape: Shape,
         packet: &Packet,
         now: Time,
         random: u64,
     ) -> Duration {
-        let queue = self.links.entry((rule, packet.route.link())).or_default();
-        let bytes = u64::from(packet.payload.len()) + HEADERS;
-        let takes = shape.rate.map_or(Duration::ZERO, |rate| {
-            let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
-            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-        });
-        queue.left = queue.left.max(now).after(takes);
-        let jitter = jitter(shape, random);
-        let through = queue.left.after(shape.delay).after(jitter);
-        queue.through = queue.through.max(through);
-        queue.through.since_start() - now.since_start()
+        let queue = self.of_rules.entry((rule, packet.route.link()));
+        queue.or_default().delay(shape, packet, now, random)
     }
 
     /// Keeps a packet until the rule is removed.
@@ -88,8 +103,32 @@ impl Shaping {
 
     /// Forgets a rule. Returns the packets that it has kept, oldest first.
     pub(super) fn remove(&mut self, rule: FaultId) -> Vec<Packet> {
-        self.links.retain(|(of, _), _| *of != Some(rule));
+        self.of_rules.retain(|(of, _), _| *of != rule);
         self.held.remove(&rule).unwrap_or_default()
+    }
+
+    /// Takes the packets that rules hold and that a condition is true of.
+    pub(super) fn take_out(&mut self, is_it: impl Fn(&Packet) -> bool) -> Vec<Packet> {
+        let held = self.held.values_mut();
+        held.flat_map(|packets| packets.extract_if(.., |packet| is_it(packet)))
+            .collect()
+    }
+}
+
+/// The stream of random numbers of links. Rules have the numbers from 0 on.
+const LINKS: u32 = (1 << 26) - 1;
+
+impl Queue {
+    fn delay(&mut self, shape: Shape, packet: &Packet, now: Time, random: u64) -> Duration {
+        let bytes = u64::from(packet.payload.len()) + HEADERS;
+        let takes = shape.rate.map_or(Duration::ZERO, |rate| {
+            let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        });
+        self.left = self.left.max(now).after(takes);
+        let through = self.left.after(shape.delay).after(jitter(shape, random));
+        self.through = self.through.max(through);
+        self.through.since_start() - now.since_start()
     }
 }
 

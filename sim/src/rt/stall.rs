@@ -30,7 +30,7 @@ impl Executor<'_> {
         for (number, task) in &*self.0.tasks.borrow() {
             let _ = write!(text, "\n  {}, since {:?}: ", task.name, task.ran);
             text += &match waits_for.get(number) {
-                _ if task.pause != Pause::Runs => "paused".to_owned(),
+                _ if task.pause != Pause::Runs => "it is paused".to_owned(),
                 Some(waits) => waits.join(", or "),
                 None if is_busy_waiting => {
                     "yields, or something outside of the simulation".to_owned()

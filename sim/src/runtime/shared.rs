@@ -183,8 +183,8 @@ impl Runtime {
     ) -> Result<R> {
         if fabric.is_held && wait != Wait::Poll && !wait_for.needs_other_thread() {
             let text = format!(
-                "an executor runs tasks on this thread, and a call that may wait for {wait_for} would hold up them all: \
-                 await {}, or pass Wait::Poll",
+                "this thread runs several tasks or parties, and a call that may wait for {wait_for} would hold up them \
+                 all: await {}, or pass Wait::Poll",
                 wait_for.futures()
             );
             return Err(Refusal::usage(text).by(verb));

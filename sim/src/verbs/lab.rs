@@ -79,7 +79,8 @@ impl Lab for Sim {
         }
         self.runtime.with(|fabric| {
             if held && fabric.is_held {
-                let text = "an executor holds the clock of this simulation already";
+                let text =
+                    "the clock of this simulation is held already, by an executor or by drive";
                 return Err(Refusal::usage(text.to_owned()).by(Verb::Lab));
             }
             fabric.is_held = held;
@@ -272,6 +273,9 @@ impl Lab for Sim {
     }
 }
 
+/// The largest number of hosts that an error names.
+const NAMES: usize = 8;
+
 impl Sim {
     /// Runs a test control that moves the clock.
     fn move_clock<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> Result<R> {
@@ -295,11 +299,11 @@ impl Sim {
             return Err(Error::new(Verb::Lab, ErrorKind::NotSupported, cause));
         }
         config.hosts.find(name, config.nodes).ok_or_else(|| {
-            let names: Vec<_> = config
-                .hosts
-                .all(config.nodes)
-                .map(|(name, _)| name)
-                .collect();
+            let names = config.hosts.all(config.nodes).map(|(name, _)| name);
+            let mut names: Vec<_> = names.take(NAMES + 1).collect();
+            if names.len() > NAMES {
+                names[NAMES] = "others".to_owned();
+            }
             let text = format!("host {name} does not exist; there are {}", names.join(", "));
             Error::new(Verb::Lab, ErrorKind::Invalid, Cause::Text(text.into()))
         })

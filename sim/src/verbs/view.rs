@@ -18,9 +18,10 @@ impl Sim {
     /// It takes nothing from the system but memory. What else it needs, such as a thread in
     /// [`Mode::RealTime`](crate::Mode::RealTime),
     /// [`open_device`](verbs_api::Verbs::open_device) takes, and fails without it.
-    pub fn new(config: SimConfig) -> Self {
-        let nodes = config.hosts.nodes().unwrap_or(config.nodes);
-        let runtime = Arc::new(Runtime::new(SimConfig { nodes, ..config }));
+    pub fn new(mut config: SimConfig) -> Self {
+        config.hosts.check_names();
+        config.nodes = config.hosts.nodes().unwrap_or(config.nodes);
+        let runtime = Arc::new(Runtime::new(config));
         let timers = TimerThread::of(&runtime);
         let receiver = Receiver::of(&runtime);
         Self::view(runtime, timers, receiver, None)
