@@ -70,7 +70,7 @@ pub(crate) struct Cqs {
     unpolled: Vec<(u32, u32)>,
     /// Where the device shows which CQs are empty, if it does. A clone shows them there, too, so
     /// nodes of a fabric are not cloned.
-    pub(crate) shown: Option<Arc<EmptyCqs>>,
+    pub(crate) shown: Option<EmptyCqs>,
 }
 
 in_context!(Cq, handle.context());

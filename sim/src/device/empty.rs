@@ -6,16 +6,16 @@
 //! completion was added, it also sees that here. A CQ that is not known to be empty is polled under
 //! the lock.
 
-use std::array;
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{Cq, Handle};
 
 /// Handles of empty CQs. If two CQs share a slot, the later one is known.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EmptyCqs {
-    slots: [Slot; SLOTS],
+    slots: Arc<[Slot; SLOTS]>,
 }
 
 /// The handle of an empty CQ, in two words.
@@ -28,13 +28,12 @@ struct Slot {
 const SLOTS: usize = 1024;
 
 impl EmptyCqs {
-    /// Builds the table in its final place, in a function of its own: threads of a model checker
-    /// have little stack.
-    #[inline(never)]
-    pub(crate) fn new() -> Arc<Self> {
-        let known = Arc::new(Self {
-            slots: array::from_fn(|_| Slot::default()),
-        });
+    pub(crate) fn new() -> Self {
+        // An array would be built on the stack first, and threads of a model checker have little.
+        let slots: Arc<[Slot]> = iter::repeat_with(Slot::default).take(SLOTS).collect();
+        let known = Self {
+            slots: slots.try_into().expect("these are as many"),
+        };
         known.clear();
         known
     }

@@ -76,7 +76,7 @@ pub(crate) struct Fabric {
     pub(crate) wakeups: Vec<Wakeup>,
     /// CQs that are known to be empty without the lock. Not in stepped mode, where each poll moves
     /// the clock.
-    pub(crate) empty: Option<Arc<EmptyCqs>>,
+    pub(crate) empty: Option<EmptyCqs>,
     /// No observer sees single packets, so they move directly from one node to the other.
     pub(crate) unseen: bool,
     pub(crate) direct: Direct,

@@ -32,7 +32,7 @@ pub(crate) struct Runtime {
     pub(crate) config: SimConfig,
     pub(crate) fabric: Mutex<Fabric>,
     /// The CQs that polling finds empty, if polls need not be observed.
-    empty: Option<Arc<EmptyCqs>>,
+    empty: Option<EmptyCqs>,
     /// The threads that are known, if the program names them.
     pub(crate) roster: Roster,
     /// The turns of threads, if they are traced.
