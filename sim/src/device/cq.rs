@@ -1,7 +1,5 @@
 //! Completion queues: the ring, overrun, resize, acknowledgements.
 
-use std::sync::Arc;
-
 use verbs_api::behavior::{Check, Overrun, PollAfterOverrun, UndefinedFields};
 use verbs_api::lab::{CqReport, Limit, TraceEvent};
 use verbs_api::table::Table;

@@ -4,7 +4,7 @@
 //! each verb is one step, and no other thread can see half of it. There is also no second lock that
 //! could be taken in the wrong order.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::task::Waker;
 use std::{fmt, mem};
 
