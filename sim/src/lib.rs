@@ -107,6 +107,7 @@ mod equivalence;
 #[cfg(test)]
 mod exhaustive;
 mod fabric;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod hosts;
 mod memory;
 #[cfg_attr(not(feature = "network"), path = "network/none.rs")]

@@ -398,7 +398,7 @@ impl Fabric {
         self.carry_out(node, packet, verdict);
     }
 
-    /// The node whose trace has what becomes of a packet: its sender, if that is in this process.
+    /// The node whose trace has the fate of a packet: its sender, if that is in this process.
     fn observer_of(&self, packet: &Packet) -> u32 {
         let (from, to) = packet.route.link();
         let is_of_here = from < self.nodes();
