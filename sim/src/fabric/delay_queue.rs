@@ -61,8 +61,8 @@ impl DelayQueue {
 
     /// Takes the next packet that arrives.
     pub(super) fn pop(&mut self) -> Option<Packet> {
-        let first = *self.held.first_key_value()?.0;
-        self.take(first)
+        let (at, number) = *self.held.first_key_value()?.0;
+        self.take(at, number)
     }
 
     /// Takes the packets that a condition is true of.
@@ -70,12 +70,14 @@ impl DelayQueue {
         let all = self.held.iter();
         let keys = all.filter_map(|(key, held)| is_it(&held.packet).then_some(*key));
         let keys: Vec<_> = keys.collect();
-        keys.into_iter().filter_map(|key| self.take(key)).collect()
+        let keys = keys.into_iter();
+        keys.filter_map(|(at, number)| self.take(at, number))
+            .collect()
     }
 
-    fn take(&mut self, key: (Time, u64)) -> Option<Packet> {
-        let Held { packet, after } = self.held.remove(&key)?;
-        let (number, link) = (key.1, packet.route.link());
+    fn take(&mut self, at: Time, number: u64) -> Option<Packet> {
+        let Held { packet, after } = self.held.remove(&(at, number))?;
+        let link = packet.route.link();
         if let Some(after) = after
             && let Some(lane) = self.lanes.get_mut(&link)
         {
