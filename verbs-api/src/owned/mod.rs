@@ -31,7 +31,7 @@
 //! | [`Dm`] | [`Context::alloc_dm`] | its context |
 //! | [`CompChannel`] | [`Context::create_comp_channel`] | its context |
 //! | [`Cq`] | [`Context::cq`] | its channel, its context |
-//! | [`Srq`] | [`Pd::create_srq`], [`Pd::create_xrc_srq`] | its PD, of XRC its domain and CQ; by its work, regions |
+//! | [`Srq`] | [`Pd::srq`] | its PD, of XRC its domain and CQ; by its work, regions |
 //! | [`Qp`] | [`Pd::qp`] | its PD, its CQs, its SRQ, its id; by its work, regions, windows and address handles |
 //! | [`Xrcd`] | [`Context::open_xrcd`] | its context |
 //! | [`XrcRecvQp`] | [`Xrcd::create_recv_qp`], [`Xrcd::open_qp`] | its XRC domain |
