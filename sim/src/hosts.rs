@@ -7,9 +7,14 @@ use verbs_api::{BadHandle, Handle};
 
 use crate::device::{Refusal, bad_handle};
 
-/// The name of each host, and the number of its nodes, in the order of the nodes.
+/// The hosts that have names.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hosts(&'static [(&'static str, u32)]);
+pub(crate) struct Hosts {
+    /// The name of each, and the number of its nodes, in the order of the nodes.
+    named: &'static [(&'static str, u32)],
+    /// The number of nodes of all.
+    nodes: u32,
+}
 
 /// The nodes of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,28 +29,31 @@ pub(crate) struct Lost(BTreeSet<(u32, u32)>);
 
 impl Hosts {
     /// Each node is a host, with the name of its device.
-    pub(crate) const BY_NODE: Self = Self(&[]);
+    pub(crate) const BY_NODE: Self = Self {
+        named: &[],
+        nodes: 0,
+    };
 
     /// # Panics
     /// Without hosts, with one that has no node, and with more than 65,535 nodes.
-    pub(crate) const fn new(hosts: &'static [(&'static str, u32)]) -> Self {
+    pub(crate) const fn new(named: &'static [(&'static str, u32)]) -> Self {
         let (mut at, mut nodes) = (0, 0_u32);
         // A constant function has no iterators.
-        while at < hosts.len() {
-            let count = hosts[at].1;
+        while at < named.len() {
+            let count = named[at].1;
             assert!(count > 0, "a host has a node");
             nodes = nodes.saturating_add(count);
             at += 1;
         }
         assert!(nodes > 0 && nodes <= 0xffff, "1 to 65,535 nodes");
-        Self(hosts)
+        Self { named, nodes }
     }
 
     /// # Panics
     /// If a name is empty, or two hosts have it.
     pub(crate) fn check_names(self) {
         let mut names = BTreeSet::new();
-        for (name, _) in self.0 {
+        for (name, _) in self.named {
             assert!(!name.is_empty(), "a host has a name");
             assert!(names.insert(name), "two hosts have the name {name}");
         }
@@ -53,8 +61,7 @@ impl Hosts {
 
     /// The number of nodes, if hosts have names.
     pub(crate) fn nodes(self) -> Option<u32> {
-        let is_named = !self.0.is_empty();
-        is_named.then(|| self.0.iter().map(|(_, count)| count).sum())
+        (self.nodes > 0).then_some(self.nodes)
     }
 
     /// The nodes of a host, of `nodes` nodes in all.
@@ -65,10 +72,10 @@ impl Hosts {
 
     /// All hosts, with their nodes.
     pub(crate) fn all(self, nodes: u32) -> impl Iterator<Item = (String, HostNodes)> {
-        let unnamed = if self.0.is_empty() { nodes } else { 0 };
+        let unnamed = if self.nodes == 0 { nodes } else { 0 };
         let by_node = (0..unnamed).map(|node| (format!("sim{node}"), 1));
         let named = self
-            .0
+            .named
             .iter()
             .map(|(name, count)| ((*name).to_owned(), *count));
         by_node.chain(named).scan(0, |next, (name, count)| {

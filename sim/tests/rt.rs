@@ -598,6 +598,30 @@ fn futures_of_several_sources_share_a_task() -> Result<()> {
     Ok(())
 }
 
+/// Nothing can have arrived without a wake-up.
+#[test]
+fn a_future_that_is_polled_for_another_makes_no_call() -> Result<()> {
+    let sim = Arc::new(Sim::new(SimConfig::new().trace(true)));
+    let [near, far] = Side::pair(&sim)?;
+    near.expect(1)?;
+    rt::block_on(&*sim, Order::Fifo, async |rt| {
+        let mut wait = pin!(near.receive());
+        let mut calls = Vec::new();
+        poll_fn(|context| {
+            for _ in 0..3 {
+                assert_eq!(wait.as_mut().poll(context), Poll::Pending);
+                calls.push(sim.trace().len());
+            }
+            Poll::Ready(())
+        })
+        .await;
+        assert_eq!(calls, [calls[0]; 3]);
+        far.send(0)?;
+        assert_eq!(rt.timeout(micros(50), wait).await, Some(Ok(1)));
+        Ok(())
+    })
+}
+
 fn ready<T>(poll: Poll<T>) -> Option<T> {
     match poll {
         Poll::Ready(output) => Some(output),

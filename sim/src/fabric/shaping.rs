@@ -1,4 +1,5 @@
-//! Packets that fault rules keep: for a time that depends on those before them, or for good.
+//! Packets that take their time: on the links of the configuration, or kept by fault rules, for a
+//! time that depends on those before them, or for good.
 
 use core::time::Duration;
 use std::collections::BTreeMap;

@@ -5,7 +5,9 @@
 //! [`Mode::Inline`](crate::Mode::Inline). In all other cases time is virtual.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+use verbs_api::Wait;
 
 use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard};
 use crate::time::Time;
@@ -103,9 +105,17 @@ pub(crate) enum Deadline {
 }
 
 impl Deadline {
-    /// The deadline `time` from now. `now` is the time of the simulation.
-    pub(crate) fn after(time: Duration, now: Time) -> Self {
-        if CHECKED {
+    /// The deadline of a wait that starts now, by the clock of the simulation or of the machine.
+    /// `now` is the time of the simulation.
+    ///
+    /// Not inlined: otherwise the compiler computes it early, from a duration that other waits do
+    /// not have, and memory checkers report the uninitialized read.
+    #[inline(never)]
+    pub(crate) fn of(wait: Wait, by_simulation: bool, now: Time) -> Self {
+        let Wait::For(time) = wait else {
+            return Self::Never;
+        };
+        if by_simulation || CHECKED {
             return Self::Simulation(now.after(time));
         }
         let end = Instant::now().checked_add(time);

@@ -25,7 +25,6 @@ use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::hosts::Lost;
 use crate::network::Sockets;
 use crate::sync::{CHECKED, Mutex, MutexGuard, ThreadId, this_thread};
-use crate::time::Time;
 
 /// A fabric that threads share.
 pub(crate) struct Runtime {
@@ -215,7 +214,7 @@ impl Runtime {
             let timed_out = || Error::new(verb, ErrorKind::TimedOut, error.cause().clone());
             match self.config.mode {
                 Mode::Stepped => {
-                    let limit = end_of(wait, start);
+                    let limit = Deadline::of(wait, true, start).virtual_end();
                     let horizon = limit.unwrap_or_else(|| start.after(self.config.horizon));
                     // Only another thread could acknowledge, and stepped mode has none.
                     if !wait_for.needs_other_thread() && fabric.step(horizon) {
@@ -230,13 +229,8 @@ impl Runtime {
                     return Err(self.stalled(fabric, place, verb, wait_for));
                 }
                 Mode::Inline | Mode::RealTime => {
-                    let deadline = *deadline.get_or_insert_with(|| match wait {
-                        Wait::For(time) if known.is_some() => {
-                            Deadline::Simulation(start.after(time))
-                        }
-                        Wait::For(time) => Deadline::after(time, start),
-                        Wait::Forever | Wait::Poll => Deadline::Never,
-                    });
+                    let deadline =
+                        *deadline.get_or_insert_with(|| Deadline::of(wait, known.is_some(), start));
                     if deadline.is_over(fabric.now()) {
                         return Err(timed_out());
                     }
@@ -454,15 +448,5 @@ impl Runtime {
                 Some(due) => clock.wait_until(due),
             }
         }
-    }
-}
-
-/// When a wait is over. Not inlined: otherwise the compiler computes it early, from a time that
-/// other waits do not have, and memory checkers report the uninitialized read.
-#[inline(never)]
-fn end_of(wait: Wait, start: Time) -> Option<Time> {
-    match wait {
-        Wait::For(time) => Some(start.after(time)),
-        Wait::Forever | Wait::Poll => None,
     }
 }

@@ -64,13 +64,18 @@ impl Sim {
     pub(super) fn open_node(&self, node: u32) -> Result<Context> {
         let verb = Verb::OpenDevice;
         // Its error precedes those of the call, because an address may take system calls.
+        self.prepare_node(verb, node)?;
+        let args = || format!("sim{node}");
+        self.call_node(node, verb, args, |node| node.device.open_device())
+    }
+
+    /// Starts what the devices of a node need once one is open.
+    pub(super) fn prepare_node(&self, verb: Verb, node: u32) -> Result<()> {
         self.runtime.check_thread(verb)?;
         if let Some(timers) = &self.timers {
             timers.start(verb)?;
         }
-        self.take_addresses(verb, node)?;
-        let args = || format!("sim{node}");
-        self.call_node(node, verb, args, |node| node.device.open_device())
+        self.take_addresses(verb, node)
     }
 }
 

@@ -49,6 +49,10 @@ impl Tasks {
             place: None,
         };
         poll_fn(|context| {
+            // An executor may poll a task for another of its futures.
+            if task.still_sleeps(context.waker()) {
+                return Poll::Pending;
+            }
             loop {
                 let wakes = self.waiting.0.lock().wakes;
                 if let Some(found) = look().transpose() {
@@ -117,6 +121,21 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
+    /// Replaces its waker, unless there was a wake-up since it began to sleep.
+    fn still_sleeps(&self, waker: &Waker) -> bool {
+        let Some(place) = self.place else {
+            return false;
+        };
+        let mut wakers = self.among.0.lock();
+        let Some(kept) = wakers.by_place.get_mut(&place) else {
+            return false;
+        };
+        let replaced = (!kept.will_wake(waker)).then(|| core::mem::replace(kept, waker.clone()));
+        drop(wakers);
+        drop(replaced);
+        true
+    }
+
     /// Keeps its waker until the next wake-up. Returns false if there was one after the first
     /// `wakes`.
     fn sleeps(&mut self, wakes: u64, waker: &Waker) -> bool {

@@ -10,7 +10,8 @@ use verbs_api::{
 };
 
 use crate::cm::OwnQp;
-use crate::device::{Answer, Refusal, node_of, same_context};
+use crate::device::{self, Answer, Refusal, node_of, same_context};
+use crate::node::Node;
 use crate::verbs::Sim;
 
 impl Sim {
@@ -21,31 +22,19 @@ impl Sim {
         if !known.is_empty() {
             return Ok(known);
         }
-        let plain = self.unobserved();
-        let open = |node| {
-            let context = plain.open_node(node)?;
-            Ok((context, plain.alloc_pd(context)?))
-        };
-        let opened: Result<Vec<_>> = (0..self.runtime.config.nodes).map(open).collect();
-        let opened = opened?;
-        let first = self.runtime.with(|fabric| {
-            if fabric.cm_bridge.manager.contexts.is_empty() {
-                fabric.cm_bridge.manager.contexts.clone_from(&opened);
-                for (node, (context, pd)) in (0..).zip(&opened) {
-                    fabric.work(node, |node| {
-                        node.device.base.of_ids = Some((*context, pd.index()));
-                    });
-                }
-            }
-            fabric.cm_bridge.manager.contexts.clone()
-        });
-        // Another thread may have opened them first.
-        if first != opened {
-            for (context, _) in opened {
-                plain.close_device(context)?;
-            }
+        for node in 0..self.runtime.config.nodes {
+            self.prepare_node(verb, node)?;
         }
-        Ok(first)
+        self.runtime.with(|fabric| {
+            // Another thread may have opened them first.
+            if fabric.cm_bridge.manager.contexts.is_empty() {
+                let nodes = 0..fabric.nodes();
+                let open = |node| fabric.work(node, Node::open_for_ids);
+                let opened: device::Result<_> = nodes.map(open).collect();
+                fabric.cm_bridge.manager.contexts = opened.by(verb)?;
+            }
+            Ok(fabric.cm_bridge.manager.contexts.clone())
+        })
     }
 
     pub(crate) fn make_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp> {
