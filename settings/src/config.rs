@@ -192,6 +192,11 @@ impl Config {
         self.backtraces
     }
 
+    /// The seed of everything random, if one was given.
+    pub fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
     /// The other processes on the fabric.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric

@@ -52,6 +52,12 @@ pub(crate) fn addresses(text: &str) -> Option<Vec<IpAddr>> {
         .collect()
 }
 
+/// Whether a schedule decides which thread of this process goes on (`verbsim exec --schedule`).
+#[cfg(target_os = "linux")]
+pub fn is_scheduled() -> bool {
+    std::env::var_os("VERBS_SCHEDULE_CLOCK").is_some()
+}
+
 /// Whether the name of a fabric or a device has no other characters than it may have, nor too many.
 pub(crate) fn is_plain(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -171,14 +177,15 @@ impl Fabric {
     /// The network that a simulation is on, if it is not private. Each link layer has its own.
     #[cfg(target_os = "linux")]
     pub(crate) fn network(&self) -> Option<Network> {
-        match &self.which {
-            Which::Private => None,
+        let network = match &self.which {
+            Which::Private => return None,
             Which::Named(name) if self.link_layer == LinkLayer::InfiniBand => {
-                Some(Network::loopback(&format!("{name} of InfiniBand")))
+                Network::loopback(&format!("{name} of InfiniBand"))
             }
-            Which::Named(name) => Some(Network::loopback(name)),
-            Which::Addresses(addresses) => Some(Network::addresses(addresses)),
-        }
+            Which::Named(name) => Network::loopback(name),
+            Which::Addresses(addresses) => Network::addresses(addresses),
+        };
+        Some(network.spins(!is_scheduled()))
     }
 }
 

@@ -16,5 +16,7 @@ pub mod trees;
 
 pub use config::{Config, check_calls, link_layer};
 pub use fabric::Fabric;
+#[cfg(target_os = "linux")]
+pub use fabric::is_scheduled;
 pub use format::DiagnoseFormat;
 pub use setting::{Kind, SETTINGS, Setting, Variables};

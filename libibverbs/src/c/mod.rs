@@ -12,6 +12,7 @@ pub(crate) mod blocking;
 pub(crate) mod caller;
 pub(crate) mod object;
 pub(crate) mod result;
+pub(crate) mod schedule;
 pub(crate) mod symbols;
 
 pub(crate) use object::{CObject, Found, Held, Kind, kinds};

@@ -12,8 +12,8 @@ use std::ptr::null_mut;
 use verbs_api::{Context, Error, ErrorKind, Handle, PostError, ReregError};
 use verbs_sim::{Class, Misuse};
 
-use super::caller;
 use super::object::{Found, Kind};
+use super::{caller, schedule};
 use crate::engine::sim;
 
 pub(crate) type Result<T, E = Refusal> = std::result::Result<T, E>;
@@ -251,7 +251,10 @@ fn run<R>(
     verb: impl FnOnce() -> Result<R>,
 ) -> Result<R, c_int> {
     caller::settle();
-    match catch_unwind(AssertUnwindSafe(verb)) {
+    schedule::point();
+    let result = catch_unwind(AssertUnwindSafe(verb));
+    schedule::point();
+    match result {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(refusal)) => Err(refused(call, object, refusal)),
         Err(_) => Err(refused(call, (), Refusal::expected(libc::EIO))),

@@ -1,15 +1,17 @@
 //! The functions that the system calls: when the library is loaded, when the process forks, and
 //! when it ends by `exit`.
 
+use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use verbs_settings::{Config, Variables};
+use verbs_sim::Guarded;
 
 use super::diagnosis::{self, End, has_output, write_once};
 use super::{report, signals};
 use crate::base::output::say;
 use crate::base::{per_process, pin, record};
-use crate::c::{caller, symbols};
+use crate::c::{caller, schedule, symbols};
 use crate::engine::{self, Engine, Start, of_parent, prepare, running};
 
 /// Reads the configuration when the library is loaded, so that its mistakes are reported before the
@@ -19,6 +21,7 @@ use crate::engine::{self, Engine, Start, of_parent, prepare, running};
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = {
     extern "C" fn at_load() {
+        schedule::load();
         prepare(Start {
             load: configure,
             started,
@@ -38,6 +41,7 @@ fn configure() -> Config {
     match Config::read(&Variables::of_process()).and_then(written_here) {
         Ok(config) => {
             record::loaded();
+            make_room();
             register_exit(&config);
             caller::register(&config);
             register_fork();
@@ -49,6 +53,17 @@ fn configure() -> Config {
             unsafe { libc::_exit(2) }
         }
     }
+}
+
+/// Makes room for the high descriptors of the simulator. Once the process has several threads, the
+/// kernel takes milliseconds for that.
+fn make_room() {
+    // Miri has no files.
+    if cfg!(miri) {
+        return;
+    }
+    // Without room a descriptor keeps its low number.
+    let _ = File::open("/dev/null").and_then(Guarded::raise);
 }
 
 /// Refuses a configuration whose diagnosis one process cannot write.

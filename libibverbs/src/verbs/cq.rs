@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::AsRawFd;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use verbs_abi::{
@@ -15,6 +16,7 @@ use super::context::{context_of, is_context};
 use super::exclusive::{Exclusive, InUse};
 use super::iteration::Iteration;
 use crate::c::blocking::{self, Descriptor};
+use crate::c::schedule;
 use crate::c::{
     CObject, Found, Held, Later, Refusal, Result, caller, count, kinds, new_object, not_null,
     quick_status, silent, status,
@@ -81,6 +83,15 @@ impl CObject<Cq> {
         let others = !iteration.0.is_owned_by_current_thread();
         drop(iteration.turn(self.handle, verb.name()));
         others
+    }
+
+    /// A poll has found this number of completions.
+    #[inline]
+    pub(super) fn note_poll(&self, found: usize) {
+        self.more.empty_polls.note(found);
+        if found == 0 {
+            schedule::found_nothing(ptr::from_ref(self).addr());
+        }
     }
 
     /// A call polls it.
@@ -288,7 +299,7 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
         let taken = taken?;
         if entries > 0 {
             // A poll without room finds nothing, whatever is there.
-            cq.more.empty_polls.note(taken);
+            cq.note_poll(taken);
         }
         Ok(taken as c_int)
     })

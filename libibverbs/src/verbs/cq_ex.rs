@@ -97,7 +97,7 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
         let in_use = cq.in_use(Verb::StartPoll);
         let turn = iteration.turn(cq.handle, Verb::StartPoll.name());
         let started = sim().start_poll(cq.handle);
-        cq.more.empty_polls.note(started.is_ok().into());
+        cq.note_poll(started.is_ok().into());
         started?;
         show(&cq, &turn)?;
         // The turn and the use last until `end_poll`.

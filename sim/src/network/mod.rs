@@ -47,7 +47,10 @@ const _: () = assert!(QP_INDEX_BITS == Tenant::QP_BITS);
 /// # Ok::<(), verbs_api::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network(Places);
+pub struct Network {
+    places: Places,
+    spins: bool,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Places {
@@ -63,7 +66,7 @@ impl Network {
     /// with room for 4094 ports each; names with the same hash share a network.
     pub fn loopback(name: &str) -> Self {
         // Subnet 0 has addresses that other programs use, such as 127.0.0.1.
-        Self(Places::Loopback((fnv(name.as_bytes()) % 0xfff + 1) as u16))
+        Self::new(Places::Loopback((fnv(name.as_bytes()) % 0xfff + 1) as u16))
     }
 
     /// A network with these addresses of this machine: one for each port, in the order of devices
@@ -74,7 +77,23 @@ impl Network {
     /// [`Sim::new`](crate::Sim::new) panics if the number of addresses is not the number of ports,
     /// or an address occurs twice.
     pub fn addresses(addresses: &[IpAddr]) -> Self {
-        Self(Places::Given(addresses.to_vec().leak()))
+        Self::new(Places::Given(addresses.to_vec().leak()))
+    }
+
+    const fn new(places: Places) -> Self {
+        Self {
+            places,
+            spins: true,
+        }
+    }
+
+    /// Whether threads look for packets several times before they sleep, and polling threads read
+    /// them. The default is `true`, which makes answers fast. With `false` only the receiver thread
+    /// of the simulation reads, after it has slept: for a scheduler that runs one thread at a time,
+    /// from which looking would hide the orders in which a thread does not look in time.
+    pub fn spins(mut self, spins: bool) -> Self {
+        self.spins = spins;
+        self
     }
 
     /// Checks whether the addresses are available now: takes each, and releases it.
@@ -83,7 +102,7 @@ impl Network {
     /// An address that is unavailable, and the reason: it does not belong to this machine, or a
     /// process has the port there. Also any error of the system in making sockets.
     pub fn check(self) -> io::Result<()> {
-        match self.0 {
+        match self.places {
             Places::Loopback(_) => self.bind(0).map(drop),
             Places::Given(addresses) => addresses.iter().try_for_each(check),
         }
@@ -102,7 +121,7 @@ impl Network {
     }
 
     pub(crate) fn given(self) -> Option<&'static [IpAddr]> {
-        match self.0 {
+        match self.places {
             Places::Given(addresses) => Some(addresses),
             Places::Loopback(_) => None,
         }
@@ -110,7 +129,7 @@ impl Network {
 
     /// A socket for a port, with the first free address or the one given for it.
     pub(crate) fn bind(self, port: usize) -> io::Result<Socket> {
-        let subnet = match self.0 {
+        let subnet = match self.places {
             Places::Given(addresses) => {
                 let address = addresses[port];
                 return Socket::share(address).map_err(|error| named(address, &error));
@@ -154,7 +173,7 @@ impl Network {
     /// unprivileged process can know. `None` if one may have it. An address of this machine is
     /// tried: if it can be taken, it has no owner.
     pub(crate) fn unreachable(self, address: IpAddr) -> Option<ErrorKind> {
-        match self.0 {
+        match self.places {
             Places::Loopback(_) => {
                 let is_free = !self.has(address) || Socket::bind(address).is_ok();
                 is_free.then_some(ErrorKind::TimedOut)
@@ -184,7 +203,7 @@ impl Network {
     /// addresses of the machine, or one for each given address.
     pub(crate) fn services(self, address: IpAddr, port_space: u32, port: u16) -> Vec<String> {
         let name = |of: &dyn fmt::Display| format!("verbsim {of} {port_space:#x} {port}");
-        match self.0 {
+        match self.places {
             Places::Loopback(subnet) => vec![name(&format_args!("loopback {subnet}"))],
             Places::Given(addresses) if addresses.contains(&address) => vec![name(&address)],
             Places::Given(addresses) => addresses.iter().map(|of| name(of)).collect(),
@@ -200,7 +219,7 @@ impl Network {
 
     /// The address before those of its ports, if it is a loopback network.
     pub(crate) fn first(self) -> Option<Ipv4Addr> {
-        match self.0 {
+        match self.places {
             Places::Loopback(subnet) => Some(first(subnet)),
             Places::Given(_) => None,
         }
@@ -219,7 +238,7 @@ impl Network {
 
     /// Whether packets from an address belong to this network.
     pub(crate) fn has(self, from: IpAddr) -> bool {
-        match (self.0, from) {
+        match (self.places, from) {
             (Places::Given(_), _) => true,
             (Places::Loopback(subnet), IpAddr::V4(from)) => {
                 let part = u32::from(from) >> HOST_BITS;
@@ -283,7 +302,7 @@ mod tests {
     fn networks_of_two_names_do_not_meet() {
         let networks = ["default", "job1", "job2"].map(Network::loopback);
         for one in networks {
-            let Places::Loopback(subnet) = one.0 else {
+            let Places::Loopback(subnet) = one.places else {
                 unreachable!("a loopback network")
             };
             let own = [1, 77, (1 << HOST_BITS) - 2].map(|host| address(subnet, host));

@@ -57,7 +57,7 @@ impl Runtime {
     /// Sends pending output, and reads the sockets if a queue pair can receive from other
     /// processes. Returns whether a packet arrived.
     pub(crate) fn poll_sockets(&self) -> bool {
-        let Some(sockets) = self.sockets.as_ref().filter(|of| of.has_remote_qps()) else {
+        let Some(sockets) = self.sockets.as_ref().filter(|of| of.do_callers_read()) else {
             return false;
         };
         sockets.looks.fetch_add(1, Ordering::SeqCst);
@@ -107,7 +107,7 @@ impl Runtime {
 
     /// Whether a thread that has polled this many times polls once more before it sleeps.
     pub(super) fn polls_again(&self, polls: u32) -> bool {
-        polls < POLLS && self.sockets.as_ref().is_some_and(Sockets::has_remote_qps)
+        polls < POLLS && self.sockets.as_ref().is_some_and(Sockets::do_callers_read)
     }
 
     /// Polls the sockets before a thread sleeps. After the last poll, the receiver thread takes

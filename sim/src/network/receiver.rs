@@ -79,7 +79,8 @@ fn run(runtime: &Runtime, sockets: &Sockets) {
         }
         sockets.is_waiting.store(false, Ordering::SeqCst);
         let (mut empty_reads, mut rest) = (0, FIRST_REST);
-        while empty_reads < LOOKS && !sockets.is_stopped() {
+        let looks = if sockets.network.spins { LOOKS } else { 1 };
+        while empty_reads < looks && !sockets.is_stopped() {
             // Other threads also give turns, but only as often as they read.
             if !is_behind && sockets.do_others_look() {
                 thread::park_timeout(rest);
@@ -95,7 +96,9 @@ fn run(runtime: &Runtime, sockets: &Sockets) {
             };
             // A program that was woken may answer at once. On one core it needs the processor for
             // that.
-            thread::yield_now();
+            if sockets.network.spins {
+                thread::yield_now();
+            }
             is_behind = runtime.send_more();
         }
     }

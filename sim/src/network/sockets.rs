@@ -411,6 +411,11 @@ impl Sockets {
         self.wake_receiver();
     }
 
+    /// Whether threads read that poll, or are about to sleep.
+    pub(super) fn do_callers_read(&self) -> bool {
+        self.network.spins && self.has_remote_qps()
+    }
+
     pub(crate) fn has_remote_qps(&self) -> bool {
         self.has_remote_qps.load(Ordering::Relaxed)
     }

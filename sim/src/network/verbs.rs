@@ -126,9 +126,14 @@ impl Runtime {
             return;
         };
         for _ in 0..MOST {
+            let mut has_read = false;
             sockets.read(|source, address, received| {
+                has_read = true;
                 self.with(|fabric| fabric.note_unread(source, address, received));
             });
+            if !has_read {
+                return;
+            }
         }
     }
 }

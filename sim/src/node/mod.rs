@@ -163,7 +163,6 @@ impl Node {
     }
 
     /// Opens the device for the ids of rdma_cm, whatever the limits of programs are.
-    #[cfg_attr(any(), mutants::skip)] // controls of tests
     pub(crate) fn open_for_ids(&mut self) -> Result<(Context, Pd)> {
         let rules = core::mem::take(&mut self.device.base.rules);
         let opened = self.device.open_device().and_then(|context| {
