@@ -125,6 +125,11 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
         include_str!("../docs/scenarios.md"),
     ),
     (
+        "schedule",
+        "find races in a program that you do not change",
+        include_str!("../docs/schedule.md"),
+    ),
+    (
         "testing-rust",
         "test an RDMA program in Rust",
         include_str!("../docs/testing-rust.md"),

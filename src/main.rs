@@ -116,7 +116,7 @@ fn main() -> ExitCode {
             if let Some(message) = stop.message() {
                 output::note(message);
             }
-            stop.exit_code()
+            ExitCode::from(stop.status())
         }
     }
 }
@@ -137,7 +137,9 @@ Exit status:
   99   the program exited, and --fail-on matched a finding; or it exited with 0, --diagnose was given,
        and no process used a device (--allow-unused permits that); or a process could not write its
        diagnosis
-  124  the program ran longer than --timeout, and was killed
+  124  the program ran longer than --timeout or --virtual-timeout, or could not go on under its
+       schedule, and was killed
+  1    --explore found a run that failed, or --check rejected the run
   126  the program cannot be run
   127  the program does not exist
   2    an option, a variable or the settings file is wrong, or the library is missing; the program was

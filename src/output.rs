@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::ExitCode;
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -49,13 +48,13 @@ impl Stop {
         }
     }
 
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    pub(crate) fn status(&self) -> u8 {
         match self {
-            Self::NotGood => ExitCode::from(1),
-            Self::Usage(_) => ExitCode::from(2),
+            Self::NotGood => 1,
+            Self::Usage(_) => 2,
             #[cfg(target_os = "linux")]
-            Self::Status { status, .. } => ExitCode::from(*status),
-            Self::Interrupted(_) => ExitCode::from(interrupt::STATUS),
+            Self::Status { status, .. } => *status,
+            Self::Interrupted(_) => interrupt::STATUS,
         }
     }
 }

@@ -460,7 +460,7 @@ fn the_exit_statuses_of_exec_are_in_its_help_and_in_the_guide() {
     let of_help: Vec<_> = of_help.map(number).collect();
     let of_guide: Vec<_> = of_guide.map(number).collect();
     assert_eq!(of_help, of_guide);
-    assert_eq!(of_help, ["the", "128", "99", "124", "126", "127", "2"]);
+    assert_eq!(of_help, ["the", "128", "99", "124", "1", "126", "127", "2"]);
 }
 
 #[test]

@@ -242,6 +242,13 @@ fn of_machine(facts: &Facts) -> Vec<Advice> {
             good("rdma-core", format!("the machine's rdma-core is {release}"))
         });
     }
+    all.push(match &machine.no_schedule {
+        None => good("schedule", "`exec --schedule` can run programs"),
+        Some(why) => note(
+            "schedule",
+            format!("only for `exec --schedule`: {why}: see `verbsim help schedule`"),
+        ),
+    });
     all
 }
 
@@ -283,6 +290,7 @@ mod tests {
                 has_temporary: true,
                 kernel: "6.1.0-18-amd64".to_owned(),
                 rdma_core: Some(65),
+                no_schedule: None,
             },
         }
     }
@@ -368,6 +376,13 @@ mod tests {
             (
                 "an old kernel",
                 with(|facts| facts.machine.kernel = "3.10.0-1160.el7.x86_64".to_owned()),
+            ),
+            (
+                "Docker's rules for system calls",
+                with(|facts| {
+                    let why = "the kernel or the container refuses pidfd_getfd";
+                    facts.machine.no_schedule = Some(why.to_owned());
+                }),
             ),
         ];
         let mut table = String::from("| set-up | `verbsim doctor` says |\n|---|---|\n");

@@ -1,8 +1,9 @@
 //! What the machine, or the container, permits.
 
-use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{env, fs};
 
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::utsname::uname;
@@ -30,10 +31,13 @@ pub(super) struct Machine {
     pub(super) kernel: String,
     /// Release of the machine's own rdma-core, if it has one.
     pub(super) rdma_core: Option<u32>,
+    /// Why a program cannot run by a schedule, or what its run shares with others.
+    pub(super) no_schedule: Option<String>,
 }
 
 impl Machine {
-    pub(super) fn look() -> Self {
+    /// Looks at the machine. `library` is the directory of the drop-in library.
+    pub(super) fn look(library: &Path) -> Self {
         let limit = |resource| {
             let (soft, _) = getrlimit(resource).ok()?;
             (soft != nix::libc::RLIM_INFINITY).then_some(soft)
@@ -57,6 +61,7 @@ impl Machine {
                 |name| name.release().to_string_lossy().into_owned(),
             ),
             rdma_core: rdma_core(),
+            no_schedule: no_schedule(library),
         }
     }
 }
@@ -70,6 +75,33 @@ fn tempfile() -> std::io::Result<()> {
     let path = std::env::temp_dir().join(format!("verbsim-doctor-{}", std::process::id()));
     fs::create_dir(&path)?;
     fs::remove_dir(&path)
+}
+
+/// Runs a program by a schedule: there are too many ways to forbid that to ask for each.
+fn no_schedule(library: &Path) -> Option<String> {
+    let run = || {
+        Command::new(env::current_exe()?)
+            .args(["exec", "--schedule", "0", "--library"])
+            .arg(library.join("libibverbs.so.1"))
+            .args(["--", "true"])
+            .stdin(Stdio::null())
+            .output()
+    };
+    let output = match run() {
+        Ok(output) => output,
+        Err(error) => return Some(error.to_string()),
+    };
+    let text = String::from_utf8_lossy(&output.stderr);
+    let shares = text
+        .lines()
+        .find(|line| line.contains("shared the network"));
+    let why = if output.status.success() {
+        shares?
+    } else {
+        text.lines().last().unwrap_or("it ended without a reason")
+    };
+    let why = why.trim_start_matches("error: ");
+    Some(why.trim_start_matches("verbsim: ").to_owned())
 }
 
 /// By the name of the library's file: `libibverbs.so.1.14.44.0` is of release 44.

@@ -56,7 +56,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let environments = [false, true].map(|preloads| exec::environment(&library, preloads));
     let facts = Facts {
         program: program::Program::find(name, &environments),
-        machine: machine::Machine::look(),
+        machine: machine::Machine::look(&library),
         library,
     };
     let all = advice::all(&facts);

@@ -22,6 +22,10 @@ const NONE_IN_TIME: &str = "no mistakes were found; to wait for an asynchronous 
 
 const TOO_LONG: &str = "the program ran longer than --timeout, and was killed";
 
+const DEADLOCK: &str = "the program cannot go on under this schedule, and was killed";
+
+const OUT_OF_TIME: &str = "the program ran longer than --virtual-timeout, and was killed";
+
 /// How a run is judged.
 pub(super) struct Judge<'a> {
     /// Where the processes write their diagnoses.
@@ -153,7 +157,7 @@ impl Judge<'_> {
                 if self.diagnosis == "-" && facts.unused().is_none() && facts.found() == (0, 0) =>
             {
                 let text = match how {
-                    End::TimedOut => NONE_IN_TIME,
+                    End::TimedOut | End::Deadlock | End::OutOfTime => NONE_IN_TIME,
                     _ => NONE,
                 };
                 remarks.push(Remark::new(NONE, text, false));
@@ -215,6 +219,8 @@ fn failure(end: End) -> Option<String> {
         End::Status(code) => Some(format!("the program ended with status {code}")),
         End::Signal(signal) => Some(format!("signal {signal} ended the program")),
         End::TimedOut => Some(TOO_LONG.to_owned()),
+        End::Deadlock => Some(DEADLOCK.to_owned()),
+        End::OutOfTime => Some(OUT_OF_TIME.to_owned()),
     }
 }
 
@@ -223,7 +229,7 @@ pub(super) fn of_program(end: End) -> Stop {
     let (status, message) = match end {
         End::Status(code) => (code, None),
         End::Signal(signal) => (128 + signal as u8, None),
-        End::TimedOut => (124, Some(TOO_LONG.to_owned())),
+        End::TimedOut | End::Deadlock | End::OutOfTime => (124, failure(end)),
     };
     Stop::Status { status, message }
 }

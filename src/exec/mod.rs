@@ -15,6 +15,8 @@ mod preload;
 #[cfg(target_os = "linux")]
 mod report;
 #[cfg(target_os = "linux")]
+mod schedule;
+#[cfg(target_os = "linux")]
 mod start;
 #[cfg(target_os = "linux")]
 mod verdict;
@@ -27,9 +29,9 @@ use clap::{Arg, ArgMatches, FromArgMatches, ValueEnum, value_parser};
 use verbs_settings::{Kind, SETTINGS, Setting};
 
 #[cfg(target_os = "linux")]
-pub(crate) use start::{environment, execute};
+pub(crate) use start::environment;
 
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
@@ -59,6 +61,9 @@ pub(crate) struct Args {
     /// Ignored, for older scripts: the preloaded library always shows the device files
     #[arg(long, hide = true)]
     uverbs: bool,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    schedule: schedule::Options,
     /// The program and its arguments
     #[arg(
         value_name = "PROGRAM",
@@ -94,6 +99,7 @@ impl Args {
     not(target_os = "linux"),
     expect(dead_code, reason = "`exec` runs programs on Linux only")
 )]
+#[derive(Clone)]
 struct Options(Vec<(&'static Setting, OsString)>);
 
 impl clap::Args for Options {
@@ -161,6 +167,15 @@ fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| {
             "a time is a number above 0 of seconds, or has a unit: 10s, 500ms, 2m".to_owned()
         })
+}
+
+/// Becomes the program, runs it, or runs it under many schedules.
+#[cfg(target_os = "linux")]
+pub(crate) fn execute(args: &Args) -> Result<(), crate::output::Stop> {
+    match &args.schedule.explore {
+        Some(seeds) => schedule::explore(args, seeds.clone()),
+        None => start::execute(args),
+    }
 }
 
 /// There is no drop-in.

@@ -39,6 +39,10 @@ pub(super) enum End {
     Signal(i32),
     /// By its parent, since it took too long.
     TimedOut,
+    /// By its parent: under a schedule it could not go on.
+    Deadlock,
+    /// By its parent: it took too long by its own clock, under a schedule.
+    OutOfTime,
 }
 
 /// The end of a program.

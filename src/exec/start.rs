@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
@@ -17,12 +17,31 @@ use verbs_sim::Pcap;
 use super::ending::{self, Judge};
 use super::parent::End;
 use super::report::Report;
+use super::schedule::{Outcome, Scheduled};
 use super::verdict::{self, Facts, Process, Verdict};
 use super::{Args, Options, library, parent, preload};
 use crate::output::Stop;
 
 /// Becomes the program, or stays as its parent where there is something to do at its end.
-pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
+pub(super) fn execute(args: &Args) -> Result<(), Stop> {
+    match args.schedule.schedule {
+        Some(seed) => Err(scheduled(args, seed).0),
+        None => execute_by(args, None),
+    }
+}
+
+/// Runs the program under the schedule of a seed. Returns how `exec` is to end, and what is known
+/// of the run if there was one.
+pub(super) fn scheduled(args: &Args, seed: u64) -> (Stop, Option<Outcome>) {
+    let schedule = Scheduled::new(seed, &args.schedule, args.timeout);
+    let stop = match execute_by(args, Some(&schedule)) {
+        Ok(()) => Stop::usage("the run has no end"),
+        Err(stop) => stop,
+    };
+    (stop, schedule.outcome())
+}
+
+fn execute_by(args: &Args, schedule: Option<&Scheduled<'_>>) -> Result<(), Stop> {
     let Args {
         options: Options(options),
         timeout,
@@ -34,6 +53,12 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         variables.set(setting, value);
     }
     let mut config = Config::read(&variables).map_err(Stop::Usage)?;
+    if let Some(Scheduled { seed, .. }) = schedule
+        && config.seed().is_none()
+    {
+        variables.set(Setting::named("seed"), seed.to_string());
+        config = Config::read(&variables).map_err(Stop::Usage)?;
+    }
     let asks = args.fail_on.is_some() || config.memory();
     if asks && config.diagnose().is_none() {
         variables.set(Setting::named("diagnose"), "-");
@@ -73,6 +98,15 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         }
         _ => None,
     };
+    // A program that hangs says at its end what it waits for.
+    let waits = match schedule {
+        Some(_) if config.diagnose().is_none() => {
+            let waits = Waits::new()?;
+            variables.set(Setting::named("diagnose"), &waits.0);
+            Some(waits)
+        }
+        _ => None,
+    };
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -94,11 +128,18 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         }
         None => None,
     };
-    let error = if judged.is_none() && timeout.is_none() && !wait {
+    let error = if judged.is_none() && timeout.is_none() && !wait && schedule.is_none() {
         command.exec()
     } else {
-        match stay(&mut command, *timeout, *wait, judged) {
-            Ok(stop) => return Err(stop),
+        match stay(&mut command, *timeout, *wait, schedule, judged) {
+            Ok(stop) => {
+                if schedule.is_some_and(Scheduled::is_stuck)
+                    && let Some(waits) = &waits
+                {
+                    ending::write("-", &waits.read());
+                }
+                return Err(stop);
+            }
             Err(error) => error,
         }
     };
@@ -115,6 +156,29 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         },
         message: Some(why),
     })
+}
+
+/// A file for the diagnosis of a program that was not asked for one. It is removed with this value.
+struct Waits(PathBuf);
+
+impl Waits {
+    fn new() -> Result<Self, Stop> {
+        let own = trees::own();
+        let path = own.join("diagnosis");
+        let made = trees::make(&own).and_then(|()| fs::write(&path, ""));
+        made.map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
+        Ok(Self(path))
+    }
+
+    fn read(&self) -> String {
+        fs::read_to_string(&self.0).unwrap_or_default()
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        trees::remove(&trees::own());
+    }
 }
 
 /// The variables by which the loader finds the drop-in library, which has this directory.
@@ -141,15 +205,20 @@ fn stay(
     command: &mut Command,
     timeout: Option<Duration>,
     waits: bool,
+    schedule: Option<&Scheduled<'_>>,
     judged: Option<(&Judge<'_>, Verdict)>,
 ) -> io::Result<Stop> {
+    let run = |command: &mut Command| match schedule {
+        Some(schedule) => schedule.run(command),
+        None => parent::run(command, timeout, waits),
+    };
     let Some((judge, verdict)) = judged else {
-        let ended = parent::run(command, timeout, waits);
+        let ended = run(command);
         trees::sweep();
         return Ok(ending::of_program(ended?.how));
     };
     command.env(verdict::VARIABLE, verdict.address()?);
-    let ended = parent::run(command, timeout, waits);
+    let ended = run(command);
     trees::sweep();
     let ended = ended?;
     let facts = settled(&verdict, ended.how)?;

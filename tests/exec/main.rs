@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 mod library;
+mod schedule;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
