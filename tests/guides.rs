@@ -78,6 +78,7 @@ const GUIDES: &[&str] = &[
     "testing-rust.md",
     "existing-programs.md",
     "faults-on-purpose.md",
+    "schedule.md",
     "model-checking.md",
     "exploration.md",
     "conformance.md",
